@@ -164,8 +164,13 @@ fn what_a_saturated_server_has_not_taken_is_not_dropped() {
     let samples = samples(&scratch, 0);
     let intended = samples.iter().filter(|sample| !sample.intended_ns.is_nan()).count();
     assert!((90_000..110_000).contains(&intended), "{intended}");
-    let lost = samples.iter().filter(|sample| sample.flags.has(Flags::LOST)).count() as u64;
-    assert_eq!(lost, run.counts.lost);
+    // What was never sent was not lost, and its response is infinite.
+    let of = |flag| samples.iter().filter(|sample| sample.flags.has(flag)).count() as u64;
+    assert_eq!((of(Flags::LOST), run.counts.lost), (0, 0));
+    assert_eq!(of(Flags::UNSENT), run.counts.unsent);
+    assert_eq!(of(Flags::UNFINISHED), run.counts.unfinished);
+    let infinite = run.summary(Metric::Response).unwrap().lost;
+    assert_eq!(infinite, run.counts.unsent + run.counts.unfinished);
     assert!(run.counts.held_up > 0 || run.counts.missed_steps > 0, "{:?}", run.counts);
     assert!(!run.warnings.is_empty());
 }

@@ -100,7 +100,7 @@ fn ports_and_connections_are_a_mesh_and_share_the_load() {
         ));
         let run = &record.runs[0];
         // A busy machine may leave the last requests unsent; what was sent is answered.
-        assert_eq!((run.counts.lost, run.counts.corrupt), (run.counts.unsent, 0));
+        assert_eq!((run.counts.lost, run.counts.unfinished, run.counts.corrupt), (0, 0, 0));
         assert_eq!(lengths(run).sizes[0].reply, 50);
         assert!(lengths(run).slowdowns.is_empty());
         let mut of = [0; 3];
@@ -167,7 +167,7 @@ fn a_cap_that_binds_is_said() {
         run.warnings
     );
     // What was intended and not sent is shed, and counted.
-    assert_eq!(run.counts.lost, run.counts.unsent);
+    assert_eq!((run.counts.lost, run.counts.unsent > 0), (0, true), "{:?}", run.counts);
 }
 
 #[test]

@@ -75,7 +75,9 @@ pub const LENGTH: OptionTable = &under(
             "Messages at the start of each round that are recorded but not in the figures",
         )
         .limits(0, MOST_COUNT)
-        .default_note("1000, at most a tenth of the expected count"),
+        .default_note(
+            "1000, at most a tenth of the expected count; lasts at most a tenth of --time, and 1 s",
+        ),
         OptionDef::duration("timeout", "Time without progress after which a round has stalled")
             .default("10s"),
         OptionDef::duration("loss-after", "Time after which a message counts as lost")

@@ -5,7 +5,7 @@
 //! boot: the residual bounds our conversion against the kernel, not the quartz against the SI
 //! second (some 10 ppm, the same for every program on the machine).
 
-use super::counter::middle;
+use super::counter::{MADE_FROM_TSC, middle};
 use super::{Clock, KernelClock, Source, TickSpan, Ticks, Timebase};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -193,6 +193,20 @@ pub struct ClockReport {
 }
 
 impl ClockReport {
+    /// What its scale was compared with, and how closely it agrees. Where the kernel makes its
+    /// clock from the same counter, that says nothing of the counter's own error.
+    pub fn scale(&self, kernel_source: Option<&str>) -> String {
+        if self.source != Source::Tsc.name() {
+            return "not scaled: its nanoseconds are the kernel's".into();
+        }
+        let within = format!("scale within {:.3} ppb of CLOCK_MONOTONIC_RAW", self.residual_ppb);
+        let is_same = kernel_source.is_some_and(|source| MADE_FROM_TSC.contains(&source));
+        match is_same {
+            true => within + ", which the kernel makes from the same counter",
+            false => within,
+        }
+    }
+
     /// Puts together what the record says about the clock.
     pub(super) fn new(
         source: Source,
@@ -216,6 +230,21 @@ impl ClockReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scale_says_what_it_was_compared_with() {
+        let clock = |source: &str, residual_ppb| ClockReport {
+            source: source.into(),
+            residual_ppb,
+            ..ClockReport::default()
+        };
+        let within = "scale within 0.300 ppb of CLOCK_MONOTONIC_RAW";
+        let same = format!("{within}, which the kernel makes from the same counter");
+        assert_eq!(clock("tsc", 0.3).scale(Some("tsc")), same);
+        assert_eq!(clock("tsc", 0.3).scale(Some("hpet")), within);
+        let own = "not scaled: its nanoseconds are the kernel's";
+        assert_eq!(clock("monotonic_raw", 0.0).scale(Some("tsc")), own);
+    }
     use std::cell::Cell;
     use std::sync::atomic::AtomicU64;
 

@@ -42,6 +42,8 @@ pub struct Loop {
     pub messages: u64,
     /// Of those, the warm-up.
     pub warmup: u64,
+    /// How long the warm-up lasts at most, whatever its messages.
+    pub warmup_time: TickSpan,
     /// How long after the warm-up.
     pub time: Option<TickSpan>,
     /// Between two bursts.
@@ -84,6 +86,7 @@ impl Loop {
             size: case.size.0 as usize,
             messages: case.bound.count.map_or(u64::MAX, |n| n.saturating_add(case.warmup)),
             warmup: case.warmup,
+            warmup_time: ticks(case.warmup_time()),
             time: case.bound.time.map(&ticks),
             pause: ticks(profile.pause),
             burst: u64::from(profile.burst.max(1)),

@@ -9,7 +9,7 @@ pub use crate::clock::{Clock, TickSpan, Ticks};
 pub use crate::loops::closed::{self, RoundTrips};
 pub use crate::loops::compiled::Compiled;
 pub use crate::loops::flow::Flow;
-pub use crate::loops::one_sided::past;
+pub use crate::loops::one_sided::Deadline;
 pub use crate::loops::waiter::{Waited, Waiter};
 pub use crate::loops::{Ended, Loop, LoopContext, Scope, payload};
 pub use crate::options::{Given, Named, OptionDef, OptionTable, UsageError, each_once, grouped};

@@ -29,6 +29,8 @@ pub const ROUNDS_UNTIL: u32 = 30;
 pub const WARMUP: u64 = 1000;
 /// ... but at most this share of the count.
 pub const WARMUP_SHARE: u64 = 10;
+/// ... and it lasts no longer than that share of the time of a round, nor than this.
+const WARMUP_TIME: Span = Span(1_000_000_000);
 
 /// Messages of a round where nothing else is asked for: the least for which p99.9 is shown.
 const COUNT: u64 = 10_000;
@@ -260,6 +262,15 @@ impl Request {
         let (fits, name) = (self.pattern.is_carried_by(descriptor), self.pattern.name());
         ensure!(fits, "{transport} does not support {name}: see `wiregauge list`");
         transport.check_settings(&self.settings)
+    }
+}
+
+impl<P, S> Case<P, S> {
+    /// How long the warm-up lasts at most, whatever its messages: a tenth of the time of a round,
+    /// and 1 s.
+    pub fn warmup_time(&self) -> Span {
+        let share = self.bound.time.map(|time| Span(time.0 / WARMUP_SHARE));
+        share.map_or(WARMUP_TIME, |share| share.min(WARMUP_TIME))
     }
 }
 

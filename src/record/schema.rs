@@ -6,6 +6,7 @@
 
 pub use crate::host::{Environment, Noise};
 use crate::plan::CpuPair;
+use crate::stats::knee::Requests;
 pub use crate::stats::{Metric, RateMetric};
 use crate::stats::{Rate, Summary, Value, as_value};
 use serde::{Deserialize, Serialize};
@@ -221,7 +222,8 @@ pub struct OtherHost {
 /// The instrument's own overhead: the latency loop on the null transport, same CPU, same clock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Instrument {
-    /// Median of what the null transport's loop measures, per round trip.
+    /// Median over the passes of the p50 of what the null transport's loop measures, per round
+    /// trip.
     #[serde(with = "as_value", alias = "floor_p50_ns")]
     pub overhead_p50_ns: f64,
     /// p99 of the same.
@@ -229,8 +231,10 @@ pub struct Instrument {
     pub overhead_p99_ns: f64,
     /// Messages behind the two.
     pub count: u64,
-    /// The error that stands beside every latency: the upper bound of the overhead's p99 interval
-    /// plus the clock's resolution.
+    /// Passes that they were sent in, some before each round.
+    #[serde(default)]
+    pub passes: u64,
+    /// The error that stands beside every latency: the overhead's p99 plus the clock's resolution.
     #[serde(with = "as_value")]
     pub error_ns: f64,
     /// Cost of recording one sample without its clock readings.
@@ -374,7 +378,7 @@ pub struct Counts {
     pub received: u64,
     /// Of those sent, cut as warm-up.
     pub warmup: u64,
-    /// Never came.
+    /// Sent and dropped by the transport: never came.
     pub lost: u64,
     /// Came more than once.
     pub duplicates: u64,
@@ -395,9 +399,14 @@ pub struct Counts {
     /// Times that a request was due and waited: it had no buffer, or too many were on the way.
     #[serde(default)]
     pub held_up: u64,
-    /// Requests that were intended and never sent; they count as lost.
+    /// Requests that were intended and never sent. They are not in `lost`; their response is
+    /// infinite.
     #[serde(default)]
     pub unsent: u64,
+    /// Of those sent: under way when the round ended, over a transport that loses nothing. They are
+    /// not in `lost`.
+    #[serde(default)]
+    pub unfinished: u64,
     /// Of a stream: those of `lost` before the first that arrived.
     #[serde(default)]
     pub lost_before_first: u64,
@@ -430,6 +439,14 @@ pub struct Usage {
     /// name, and counters of the port as differences.
     #[serde(default, alias = "seen")]
     pub final_counters: BTreeMap<String, String>,
+}
+
+impl Counts {
+    /// What became of the requests of a point of a curve over load.
+    pub fn requests(&self) -> Requests {
+        let Counts { sent, unsent, received: answered, held_up, .. } = *self;
+        Requests { sent, unsent, answered, held_up }
+    }
 }
 
 impl Run {

@@ -89,7 +89,12 @@ pub fn counts(
     }
     let was_sent = |s: &&Sample| !s.flags.has(Flags::MISSED) && s.flags.has(Flags::WARMUP);
     counts.warmup = samples.iter().filter(was_sent).count() as u64;
-    counts.lost = counts.sent.saturating_sub(counts.received) + counts.unsent;
+    // A transport that loses nothing was cut off when the round ended.
+    let missing = counts.sent.saturating_sub(counts.received);
+    match case.transport.loses(&case.settings) {
+        true => counts.lost = missing,
+        false => counts.unfinished = missing,
+    }
     counts
 }
 
@@ -99,5 +104,5 @@ pub(super) fn add(all: &mut Counts, one: &Counts) {
         ($($field:ident),+) => { $(all.$field += one.$field;)+ };
     }
     sum!(sent, received, warmup, lost, duplicates, reordered, corrupt, rejected_peers);
-    sum!(missed_steps, gaps, held_up, unsent, lost_before_first);
+    sum!(missed_steps, gaps, held_up, unsent, unfinished, lost_before_first);
 }

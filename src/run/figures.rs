@@ -2,13 +2,14 @@
 
 use super::analysis::{Completion, PatternAnalysis, RoundSeen, RunSoFar};
 use super::counts::add;
+use super::overhead;
 use super::threads::{self, ended};
 use crate::clock::Timebase;
 use crate::control::protocol::Outcome;
 use crate::loops::waiter::ADAPTIVE_SPIN;
 use crate::plan::{Case, Plan, Rounds};
 use crate::record::schema::{
-    CaseRecord, Counts, Figure, RecordedWarning, Round, RoundEnd, Run, Thread,
+    CaseRecord, Counts, Figure, Instrument, RecordedWarning, Round, RoundEnd, Run, Thread,
 };
 use crate::run::rank::ThreadResult;
 use crate::run::round::RoundResult;
@@ -116,6 +117,10 @@ impl RunSoFar {
         self.warnings.extend(self.analysis.counter_warnings(&outcome.counters));
         let messages = outcome.counts.foreign;
         self.warnings.extend((messages > 0).then_some(Warning::UnknownSequence { messages }));
+        // A simulation is as right on any CPU and in any memory.
+        if self.case.transport.simulates_time() {
+            return;
+        }
         self.warnings.extend(outcome.pinned.is_err().then_some(Warning::Unpinned { role }));
         let reason = outcome.locked.as_ref().err().cloned();
         self.warnings.extend(reason.map(|reason| Warning::MemoryNotLocked { role, reason }));
@@ -231,7 +236,7 @@ impl RunSoFar {
     }
 
     /// The run as it stands in the record.
-    pub fn into_run(mut self, plan: &Plan, completion: Completion) -> Run {
+    pub fn into_run(mut self, plan: &Plan, completion: Completion, instrument: &Instrument) -> Run {
         let threshold_ns = plan.threshold.0 as f64;
         let metrics: Vec<Metric> = self.series.keys().copied().collect();
         let mut figures = Vec::new();
@@ -246,6 +251,10 @@ impl RunSoFar {
         let has_rates = !self.analysis.rates(&self.case).is_empty();
         let mut rates = if has_rates { self.analysis.rate_figures(&self) } else { Vec::new() };
         self.warn(&figures, &rates, plan);
+        // The null transport shows the overhead itself, and simulated time has none.
+        let is_real = !self.case.transport.descriptor().one_process;
+        let first = figures.first().filter(|_| is_real);
+        self.warnings.extend(first.and_then(|figure| overhead::below(figure, instrument)));
         let included = method_notes(&self.case, self.analysis);
         let headline = match self.analysis.is_rate() {
             true => rates.first().map(|figure| figure.metric.name()),
@@ -280,12 +289,8 @@ impl RunSoFar {
     /// What a point of a curve over load says; `None`: it has no schedule.
     pub fn point(&self, bounded: f64) -> Option<Point> {
         let summary = self.summary(Metric::Response, f64::INFINITY);
-        let quantile = |p: f64| {
-            let found = summary.quantile(p);
-            found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0)
-        };
-        let counts = (self.counts.sent, self.counts.held_up);
-        Point::new(self.case.schedule, rate(&self.work.posted).value, counts, quantile, bounded)
+        let achieved = rate(&self.work.posted).value;
+        Point::new(self.case.schedule, achieved, self.counts.requests(), Some(&summary), bounded)
     }
 
     /// Messages per second that were answered.

@@ -11,6 +11,8 @@ pub mod conditions;
 pub mod counts;
 mod cpus;
 pub mod figures;
+mod marks;
+mod overhead;
 mod pairs;
 mod progress;
 mod rank;
@@ -141,13 +143,18 @@ pub fn run(
     let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
     warnings.extend(base.warnings);
     warnings.extend(hosts.iter().flat_map(summary::warnings_there));
+    let pairs = plan.cases.iter().map(|case| case.topology.hosts());
+    warnings.extend(summary::not_on_the_wire(pairs, |host| {
+        summary::own_interface(hosts.get(host as usize)?)
+    }));
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_complete);
-    let instrument = summary::instrument(&runs, &time);
+    let instrument = overhead::instrument(&runs, time.report.resolution_ns);
     let complete_run =
         |(number, run): (usize, &RunSoFar)| run.analysis.complete(plan, &runs, number);
     let completions: Vec<_> = runs.iter().enumerate().map(complete_run).collect();
     let completed = runs.into_iter().zip(completions);
-    let runs: Vec<_> = completed.map(|(run, completion)| run.into_run(plan, completion)).collect();
+    let runs = completed.map(|(run, completion)| run.into_run(plan, completion, &instrument));
+    let runs: Vec<_> = runs.collect();
     Ok(Record {
         pairs: pairs::figures(plan, &runs),
         finished: jiff::Timestamp::now().to_string(),
@@ -367,7 +374,8 @@ impl Runner<'_, '_> {
         let thread = |(number, client): (usize, &ThreadResult)| {
             let server = servers.get(number);
             let rows = [client.arena.rows(), server.map_or(&[][..], |s| s.arena.rows())];
-            let samples = analysis.samples(case, number, rows, times);
+            let mut samples = analysis.samples(case, number, rows, times);
+            marks::mark(case, &mut samples);
             let mut counts =
                 counts::counts(case, analysis.arrivals(case), client, server, &samples);
             analysis.complete_thread_counts(case, &samples, &mut counts);

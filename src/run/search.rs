@@ -5,7 +5,7 @@
 //! is given, between the highest rate that keeps it and the lowest that does not.
 
 use crate::plan::Slo;
-use crate::stats::knee::{Point, highest, knee};
+use crate::stats::knee::{Found, Lies, Point, highest, knee};
 use crate::units::MessageRate;
 use std::collections::BTreeMap;
 
@@ -49,25 +49,38 @@ pub fn next(points: &[Point], slo: Option<Slo>) -> Vec<f64> {
         }
     };
     if let Some(knee) = knee(points) {
-        let at = points[knee].offered;
+        let at = points[knee.at].offered;
         let lower = rates.iter().copied().rfind(|rate| *rate < at);
         let higher = rates.iter().copied().find(|rate| *rate > at);
         between(lower, Some(at), &mut wanted);
         between(Some(at), higher, &mut wanted);
+        wanted.extend(beyond(knee, points, &rates));
     }
-    if let Some(slo) = slo {
-        match highest(points, slo) {
-            Some(kept) => {
-                let kept = points[kept].offered;
-                let broken = rates.iter().copied().find(|rate| *rate > kept);
-                between(Some(kept), broken, &mut wanted);
-            }
-            // Even the lowest is too much: a tenth of it.
-            None => wanted.extend(rates.first().map(|rate| rounded(rate / 10.0))),
+    if let Some(found) = slo.and_then(|slo| highest(points, slo)) {
+        let kept = points[found.at].offered;
+        let broken = rates.iter().copied().find(|rate| *rate > kept);
+        match found.lies {
+            // Even the lowest is too much.
+            Lies::AtMost => {}
+            Lies::Within | Lies::AtLeast => between(Some(kept), broken, &mut wanted),
         }
+        wanted.extend(beyond(found, points, &rates));
     }
-    wanted.retain(|rate| *rate >= 1.0);
+    wanted.retain(|rate| (1.0..=MessageRate::MOST).contains(rate));
+    wanted.sort_by(f64::total_cmp);
+    wanted.dedup();
     wanted
+}
+
+/// A rate beyond the edge at which something was found: where the edge is a point that was measured
+/// and says nothing of the server, a rate further out would say no more.
+fn beyond(found: Found, points: &[Point], rates: &[f64]) -> Option<f64> {
+    let at = points[found.at].offered;
+    match found.lies {
+        Lies::AtMost if rates.first() == Some(&at) => Some(rounded(at / 10.0)),
+        Lies::AtLeast if rates.last() == Some(&at) => Some(rounded(at * 1.5)),
+        _ => None,
+    }
 }
 
 /// Three digits: a rate that a person can type again.
@@ -110,7 +123,7 @@ mod tests {
     #[test]
     fn the_knee_of_a_queue_is_found_where_theory_puts_it() {
         let points = search(None);
-        let found = points[knee(&points).unwrap()].offered;
+        let found = points[knee(&points).unwrap().at].offered;
         assert!((found / 5e5 - 1.0).abs() < 0.05, "{found}");
         assert!(points.len() <= 9 + 2 * MOST_PASSES as usize);
         assert!(points.windows(2).all(|pair| pair[0].offered != pair[1].offered));
@@ -121,10 +134,21 @@ mod tests {
         // p99 = 1 us ln 100 / (1 - load) < 20 us: load < 0.76974.
         let slo = Slo { quantile: 0.99, below: Span(20_000) };
         let points = search(Some(slo));
-        let found = points[highest(&points, slo).unwrap()].offered;
+        let found = points[highest(&points, slo).unwrap().at].offered;
         assert!((found / 769_740.0) <= 1.0 && found / 769_740.0 > 0.95, "{found}");
         let low = Slo { quantile: 0.99, below: Span(1000) };
-        assert_eq!(highest(&search(Some(low)), low), None, "not even idle keeps it");
+        let found = highest(&search(Some(low)), low).unwrap();
+        assert_eq!(found.lies, Lies::AtMost, "not even idle keeps it");
+    }
+
+    #[test]
+    fn a_knee_at_the_edge_is_looked_for_beyond_it() {
+        let points: Vec<Point> = [1e5, 2e5, 3e5].map(mm1).into();
+        assert_eq!(knee(&points).unwrap().lies, Lies::AtLeast);
+        assert!(next(&points, None).contains(&4.5e5));
+        let points: Vec<Point> = [6e5, 8e5, 9e5].map(mm1).into();
+        assert_eq!(knee(&points).unwrap().lies, Lies::AtMost);
+        assert!(next(&points, None).contains(&6e4));
     }
 
     #[test]
@@ -137,9 +161,9 @@ mod tests {
     #[test]
     fn a_point_where_the_generator_was_the_limit_is_no_knee() {
         let mut points: Vec<Point> = grid(1e6).into_iter().map(mm1).collect();
-        let first = knee(&points).unwrap();
+        let first = knee(&points).unwrap().at;
         points[first].generator_bound = true;
-        assert_ne!(knee(&points), Some(first));
+        assert_ne!(knee(&points).unwrap().at, first);
         points.iter_mut().for_each(|point| point.generator_bound = true);
         assert_eq!((knee(&points), next(&points, None)), (None, vec![]));
     }

@@ -1,14 +1,10 @@
 //! What stands beside all runs: the instrument's own error, the noise, what weakens them all.
 
-use super::RunContext;
-use super::analysis::RunSoFar;
+use super::{RunContext, overhead};
 use crate::clock::ChosenClock;
 use crate::host::{Environment, Noise, interface_with};
-use crate::plan::Plan;
-use crate::record::schema::{
-    Instrument, OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION,
-};
-use crate::stats::summarize;
+use crate::plan::{HostPair, Plan};
+use crate::record::schema::{OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION};
 use crate::warning::Warning;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -36,7 +32,7 @@ pub fn record(
         faults: Vec::new(),
         plan: PlanRecord::from(plan),
         clock: time.report_over_run(),
-        instrument: instrument(&[], time),
+        instrument: overhead::instrument(&[], time.report.resolution_ns),
         noise: Vec::new(),
         runs: Vec::new(),
         unavailable: Vec::new(),
@@ -46,27 +42,6 @@ pub fn record(
         pairs: None,
         clocks: Vec::new(),
         samples: None,
-    }
-}
-
-/// The instrument's overhead, from the null rounds that stood before every round.
-pub fn instrument(runs: &[RunSoFar], time: &ChosenClock) -> Instrument {
-    let overhead: Vec<&Vec<f64>> =
-        runs.iter().flat_map(|run| &run.overhead).filter(|overhead| !overhead.is_empty()).collect();
-    let overhead = summarize(&overhead, f64::INFINITY);
-    let quantile = |p: f64| overhead.quantile(p).copied();
-    let value = |p: f64| quantile(p).and_then(|q| q.value).map_or(f64::NAN, |value| value.0);
-    let upper = quantile(0.99)
-        .and_then(|q| q.interval)
-        .map_or(value(0.99), |interval| interval.high.0.min(overhead.max_finite.0));
-    let mut recording: Vec<f64> = runs.iter().flat_map(|run| run.recording_ns.clone()).collect();
-    recording.sort_by(f64::total_cmp);
-    Instrument {
-        overhead_p50_ns: value(0.5),
-        overhead_p99_ns: value(0.99),
-        count: overhead.count,
-        error_ns: upper + time.report.resolution_ns,
-        recording_ns: recording.get(recording.len() / 2).copied().unwrap_or(f64::NAN),
     }
 }
 
@@ -103,15 +78,56 @@ fn noisy(noise: &[Noise]) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// What weakens the record at the other host, and whether it is another one at all.
+/// What weakens the record at the other host.
 pub fn warnings_there(host: &OtherHost) -> Vec<RecordedWarning> {
     let cpus: Vec<u32> = host.environment.cpus.iter().map(|state| state.cpu).collect();
     let found = host.environment.warnings(&cpus).into_iter().chain(noisy(&host.noise));
     let on_it = |warning: Warning| RecordedWarning::on_host(&warning, &host.name);
-    let mut warnings: Vec<RecordedWarning> = found.map(on_it).collect();
+    found.map(on_it).collect()
+}
+
+/// This host's interface that has the address of another host of the plan: it is no other.
+pub fn own_interface(host: &OtherHost) -> Option<String> {
     let address = host.address.as_ref().and_then(|address| address.parse().ok());
-    if let Some(interface) = address.and_then(interface_with) {
-        warnings.push((&Warning::NotOnTheWire { interface: interface.name }).into());
+    address.and_then(interface_with).map(|interface| interface.name)
+}
+
+/// The runs whose two ends are on this host though a host was named. `interface_of` gives this
+/// host's interface with the address of a named host.
+pub fn not_on_the_wire(
+    pairs: impl Iterator<Item = HostPair>,
+    interface_of: impl Fn(u32) -> Option<String>,
+) -> Vec<RecordedWarning> {
+    let interface = |HostPair { client, server }: HostPair| {
+        // Of two ends on this host without a name the transport's interface decides.
+        let ends: Option<Vec<String>> =
+            [client, server].into_iter().flatten().map(&interface_of).collect();
+        ends?.pop()
+    };
+    let found = pairs.filter_map(interface).map(|interface| Warning::NotOnTheWire { interface });
+    RecordedWarning::each_once(&found.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_is_off_the_wire_where_both_of_its_ends_are_here() {
+        // Host 0 is this one.
+        let interface_of = |host| (host == 0).then(|| "eth0".to_string());
+        let warned = |client, server| {
+            let pairs = [HostPair { client, server }];
+            not_on_the_wire(pairs.into_iter(), interface_of).len()
+        };
+        assert_eq!((warned(None, Some(0)), warned(Some(0), Some(0))), (1, 1));
+        // The pairs of a plan that names the controller's host among others.
+        assert_eq!((warned(Some(0), Some(1)), warned(Some(1), Some(0))), (0, 0));
+        assert_eq!(
+            (warned(None, Some(1)), warned(Some(1), Some(2)), warned(None, None)),
+            (0, 0, 0)
+        );
+        let all = [HostPair { client: None, server: Some(0) }; 2];
+        assert_eq!(not_on_the_wire(all.into_iter(), interface_of).len(), 1, "said once");
     }
-    warnings
 }

@@ -20,6 +20,18 @@ const LATENESS_ALLOWED_NS: f64 = 1000.0;
 /// The share of rounds that have a state, which rounds are to show: one in three nearly.
 const RARE_STATE: f64 = 0.3;
 
+/// What became of messages that did not arrive; of `infinite` of them the figures have a sample.
+fn missing(counts: &Counts, infinite: u64) -> impl Iterator<Item = Warning> {
+    let Counts { lost, unfinished, unsent, sent, .. } = *counts;
+    // Those that were never sent are counted in the response alone.
+    let in_figures = infinite > 0;
+    let lost = (lost > 0).then_some(Warning::Loss { lost, sent, in_figures });
+    let unfinished =
+        (unfinished > 0).then_some(Warning::Unfinished { unfinished, sent, in_figures });
+    let unsent = (unsent > 0).then_some(Warning::Unsent { unsent, sent });
+    [lost, unfinished, unsent].into_iter().flatten()
+}
+
 impl RunSoFar {
     /// Adds the warnings of the figures, the processes and the generator.
     pub(super) fn warn(&mut self, figures: &[Figure], rates: &[RateFigure], plan: &Plan) {
@@ -31,9 +43,9 @@ impl RunSoFar {
         }
         found.extend(self.few_rounds());
         found.extend(rates.first().and_then(|figure| of_rate(figure.metric, &figure.rate)));
-        found.extend(self.threads_not_concurrent());
-        let Counts { lost, sent, corrupt: count, .. } = self.counts;
-        found.extend((figures.is_empty() && lost > 0).then_some(Warning::Loss { lost, sent }));
+        found.extend(self.threads_not_concurrent().or_else(|| self.no_rate(rates)));
+        found.extend(missing(&self.counts, figures.first().map_or(0, |f| f.summary.lost)));
+        let count = self.counts.corrupt;
         found.extend((count > 0).then_some(Warning::CorruptPayload { count }));
         found.extend(self.process_warnings());
         found.extend(self.not_on_the_wire().filter(|_| !self.case.topology.is_between_hosts()));
@@ -44,7 +56,9 @@ impl RunSoFar {
         found.extend(self.generator_warnings(rates));
         let went_well = |round: &&Round| !matches!(round.ended, RoundEnd::Fault(_));
         let done = self.rounds.iter().filter(went_well).count() as u32;
-        let incomplete = Warning::Incomplete { done, planned: plan.rounds.least.max(1) };
+        // Of an interval's width the first rounds say how many are needed.
+        let planned = self.enough.unwrap_or(plan.rounds.least).max(1);
+        let incomplete = Warning::Incomplete { done, planned };
         found.extend((!self.is_complete()).then_some(incomplete));
         self.warnings.extend(found);
     }
@@ -76,6 +90,13 @@ impl RunSoFar {
         (has_flows && apart > 0).then_some(Warning::ThreadsNotConcurrent { rounds: apart as u32 })
     }
 
+    /// Whether rounds of too few messages leave no rate.
+    fn no_rate(&self, rates: &[RateFigure]) -> Option<Warning> {
+        let is_none = self.analysis.is_rate() && rates.first()?.rate.value.is_nan();
+        let (messages, stride) = (self.case.bound.count?, self.case.profile().stride);
+        is_none.then_some(Warning::NoRate { messages, stride })
+    }
+
     /// Whether an interface was named and its wire is not in the figures.
     fn not_on_the_wire(&self) -> Option<Warning> {
         let interface = self.case.settings.interfaces()?.client;
@@ -86,6 +107,10 @@ impl RunSoFar {
     fn process_warnings(&self) -> Vec<Warning> {
         let rounds = self.rounds.len() as u64;
         let mut found = Vec::new();
+        // Simulated time stands still meanwhile.
+        if self.case.transport.simulates_time() {
+            return found;
+        }
         for &role in Role::ALL {
             let used = || self.rounds.iter().map(|round| role.pick(&round.client, &round.server));
             let role = role.name();
@@ -162,5 +187,91 @@ impl RunSoFar {
             }
             is_above
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::bandwidth;
+    use crate::record::schema::RecordedWarning;
+    use crate::transport::TransportKind;
+
+    fn run_so_far(plan: &Plan) -> RunSoFar {
+        let case = &plan.cases[0];
+        let analysis = crate::pattern::registry::analysis(case.pattern.name()).unwrap();
+        RunSoFar::new(0, case, analysis, &[], 1)
+    }
+
+    fn sentences(run: &RunSoFar) -> Vec<String> {
+        run.warnings.iter().map(|one| RecordedWarning::from(one).sentence).collect()
+    }
+
+    #[test]
+    fn never_more_rounds_are_done_than_were_planned() {
+        let mut request = bandwidth::request(bandwidth::Spec::default());
+        request.until = Some(0.05);
+        let plan = request.plan().unwrap();
+        let mut run = run_so_far(&plan);
+        run.rounds = vec![Round::default(); 17];
+        run.enough = Some(30);
+        run.warn(&[], &[], &plan);
+        let said = sentences(&run);
+        assert!(said.contains(&"incomplete: 17 of 30 rounds were measured".into()), "{said:?}");
+    }
+
+    #[test]
+    fn a_bandwidth_of_few_messages_says_why_it_has_no_rate() {
+        let mut request = bandwidth::request(bandwidth::Spec::default());
+        (request.count, request.sizes) = (Some(10), vec![crate::units::Bytes(64)]);
+        let plan = request.plan().unwrap();
+        let mut run = run_so_far(&plan);
+        let none = crate::stats::rate::rate(&[]);
+        let (metric, unit) = (RateMetric::Bandwidth, "B/s".into());
+        run.warn(&[], &[RateFigure { metric, unit, rate: none }], &plan);
+        let said = "no rate: 10 messages give fewer than two timestamps, one per 256 messages";
+        assert!(sentences(&run).contains(&said.into()), "{:?}", sentences(&run));
+    }
+
+    #[test]
+    fn page_faults_beside_simulated_time_are_no_warning() {
+        let faults = |transport| {
+            let mut request = crate::pattern::latency::request(Default::default());
+            request.transports = vec![transport];
+            let plan = request.plan().unwrap();
+            let mut run = run_so_far(&plan);
+            let mut round = Round::default();
+            round.client.page_faults = 1000;
+            run.rounds = vec![round];
+            run.process_warnings().len()
+        };
+        assert_eq!(faults(TransportKind::SIMULATED), 0);
+        assert_eq!(faults(TransportKind::default()), 1);
+    }
+
+    #[test]
+    fn what_did_not_arrive_is_said_by_what_became_of_it() {
+        let said = |counts: Counts, infinite| {
+            let found = missing(&counts, infinite);
+            found.map(|one| RecordedWarning::from(&one).sentence).collect::<Vec<_>>()
+        };
+        let sent = Counts { sent: 1000, ..Counts::default() };
+        // A bandwidth has no message that is infinitely late.
+        assert_eq!(
+            said(Counts { lost: 15, ..sent }, 0),
+            ["15 of 1000 messages were lost (1.5 %); no figure includes them"]
+        );
+        assert_eq!(
+            said(Counts { unfinished: 15, ..sent }, 0),
+            ["15 of 1000 messages were under way when their round ended; no figure includes them"]
+        );
+        assert_eq!(
+            said(Counts { lost: 1, unsent: 7, ..sent }, 8),
+            [
+                "1 of 1000 messages were lost (0.1 %); they count as infinitely late",
+                "7 requests were due and never sent, beside 1000; their response is infinite"
+            ]
+        );
+        assert!(said(sent, 0).is_empty());
     }
 }

@@ -19,7 +19,7 @@ pub struct Flags(pub u32);
 impl Flags {
     /// Belongs to the warm-up: kept, left out of the figures.
     pub const WARMUP: Flags = Flags(1);
-    /// Never came: a sample at +infinity.
+    /// Was dropped by the transport and never came: a sample at +infinity.
     pub const LOST: Flags = Flags(2);
     /// Came more than once; the stamp is of the first.
     pub const DUPLICATE: Flags = Flags(4);
@@ -33,10 +33,21 @@ impl Flags {
     pub const REVERSE: Flags = Flags(64);
     /// Of a stream: its step was missed, so that nothing was sent.
     pub const MISSED: Flags = Flags(128);
+    /// Was intended and never sent: its response is infinite.
+    pub const UNSENT: Flags = Flags(256);
+    /// Was under way when the round ended, over a transport that loses nothing: a sample at
+    /// +infinity.
+    pub const UNFINISHED: Flags = Flags(512);
 
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// With the bits of `other` cleared.
+    #[must_use]
+    pub fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
     }
 
     /// With the bits of `other` set too.

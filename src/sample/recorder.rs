@@ -149,7 +149,7 @@ impl<'a> Recorder<'a> {
         };
         if row.receive.0 == 0 {
             row.receive = receive;
-            row.flags = Flags(row.flags.0 & !Flags::LOST.0).with(Flags::LATE);
+            row.flags = row.flags.without(Flags::LOST).with(Flags::LATE);
             self.seen.late += 1;
             self.seen.received += 1;
         } else {
@@ -282,7 +282,8 @@ impl<'a> Recorder<'a> {
         if let Some(row) = self.rows.get_mut(sequence as usize) {
             row.intended = intended;
             row.submit = submit;
-            row.flags = if warm { Flags::LOST.with(Flags::WARMUP) } else { Flags::LOST };
+            let flags = if submit.0 == 0 { Flags::UNSENT } else { Flags::LOST };
+            row.flags = if warm { flags.with(Flags::WARMUP) } else { flags };
             self.use_row(sequence);
         } else if let Some([service, response, _]) = self.beyond.as_mut().filter(|_| !warm) {
             service.record_lost(u64::from(submit.0 != 0));

@@ -1,5 +1,6 @@
 //! The knee of a curve over load, and the highest rate that keeps a bound. Pure.
 
+use super::{Quantile, Summary};
 use crate::plan::{Schedule, Slo};
 
 /// Of what was offered, the share that must be achieved: else the arrivals were not those that were
@@ -21,6 +22,54 @@ pub fn falls_short(schedule: Schedule, achieved: f64, messages: u64) -> bool {
     achieved < (ACHIEVED - chance) * offered.0
 }
 
+/// The quantile of a curve where no bound names one.
+pub const BOUNDED: f64 = 0.99;
+/// Fewer points show no knee.
+const LEAST_POINTS: usize = 3;
+
+crate::options::named_enum! {
+    /// Where a rate lies that a sweep looked for, given the rates that were tried.
+    pub enum Lies {
+        /// Between the rates tried below and above it.
+        Within = "within",
+        /// At the rate or above: no higher rate that was tried says anything against it.
+        AtLeast = "at_least",
+        /// At the rate or below, where no lower one was tried.
+        AtMost = "at_most",
+    }
+}
+
+/// A rate that a sweep looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The position of its point among those tried.
+    pub at: usize,
+    /// Where the rate lies against that point's.
+    pub lies: Lies,
+}
+
+/// What became of the requests of a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Posted.
+    pub sent: u64,
+    /// Intended and never posted.
+    pub unsent: u64,
+    /// Answered.
+    pub answered: u64,
+    /// Times that one was due and waited for a buffer.
+    pub held_up: u64,
+}
+
+/// Whether a point keeps a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    Yes,
+    No,
+    /// The point says nothing of the server.
+    Unknown,
+}
+
 /// What was measured at one offered rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -28,61 +77,111 @@ pub struct Point {
     pub offered: f64,
     /// Messages per second that were sent.
     pub achieved: f64,
-    /// Whether that is less than was offered.
+    /// Whether less than was offered was sent, or was answered.
     pub falls_short: bool,
-    /// The median response in ns; infinite where half was lost, NaN where there is none.
+    /// Upper bound of the median response in ns; infinite where the samples give none, NaN where
+    /// nothing is known of the median.
     pub p50_ns: f64,
-    /// The quantile of the bound in ns.
+    /// The same of the quantile that has a bound.
     pub bounded_ns: f64,
     /// Whether the generator itself was the limit: the point says nothing of the server.
     pub generator_bound: bool,
 }
 
 impl Point {
-    /// `None` without a schedule. `sent` messages, of which `held_up` waited for a buffer;
-    /// `quantile_ns` gives a quantile of the response, `bounded` is the one that has a bound.
+    /// `None` without a schedule. `bounded` is the quantile that has a bound.
     pub fn new(
         schedule: Schedule,
         achieved: f64,
-        (sent, held_up): (u64, u64),
-        quantile_ns: impl Fn(f64) -> f64,
+        requests: Requests,
+        response: Option<&Summary>,
         bounded: f64,
     ) -> Option<Point> {
-        let falls_short = falls_short(schedule, achieved, sent);
+        let Requests { sent, unsent, answered, held_up } = requests;
+        let is_sent_late = falls_short(schedule, achieved, sent);
+        let is_answered = answered as f64 >= ACHIEVED * (sent + unsent) as f64;
+        // Of a point without an answer the response says that, and not how slow the server is.
+        let response = response.filter(|_| answered > 0);
+        let upper = |p| response.and_then(|summary| summary.quantile(p)).map_or(f64::NAN, upper);
         Some(Point {
             offered: schedule.rate()?.0,
             achieved,
-            falls_short,
-            p50_ns: quantile_ns(0.5),
-            bounded_ns: quantile_ns(bounded),
-            generator_bound: falls_short && held_up == 0,
+            falls_short: is_sent_late || !is_answered,
+            p50_ns: upper(0.5),
+            bounded_ns: upper(bounded),
+            generator_bound: is_sent_late && held_up == 0,
         })
     }
 
-    /// Kleinrock's power: what is achieved over what it takes. The knee is where it is highest
-    /// (L. Kleinrock, Power and deterministic rules of thumb, ICC 1979).
+    /// Kleinrock's power: what is achieved over what it takes, at most. The knee is where it is
+    /// highest (L. Kleinrock, Power and deterministic rules of thumb, ICC 1979). 0 where the server
+    /// did not carry what was offered.
     fn power(&self) -> f64 {
         let power = self.achieved / self.p50_ns;
-        if power.is_nan() || self.generator_bound { 0.0 } else { power }
+        if power.is_nan() || self.falls_short { 0.0 } else { power }
     }
 
-    /// Whether it keeps a bound.
-    pub fn keeps(&self, slo: Slo) -> bool {
-        !self.falls_short && self.bounded_ns < slo.below.0 as f64
+    fn keeps(&self, slo: Slo) -> Keeps {
+        match self.bounded_ns.is_nan() || self.generator_bound {
+            true => Keeps::Unknown,
+            false if !self.falls_short && self.bounded_ns < slo.below.0 as f64 => Keeps::Yes,
+            false => Keeps::No,
+        }
+    }
+
+    /// Whether it says something of the server: it carried the load, or failed to.
+    fn is_known(&self) -> bool {
+        !self.generator_bound && !self.p50_ns.is_nan()
     }
 }
 
-/// The position of the knee among points.
-pub fn knee(points: &[Point]) -> Option<usize> {
-    let best = (0..points.len()).max_by(|a, b| points[*a].power().total_cmp(&points[*b].power()));
-    best.filter(|at| points[*at].power() > 0.0)
+/// The upper end of a quantile's interval; NaN where the quantile has no value.
+fn upper(quantile: &Quantile) -> f64 {
+    let bound = quantile.interval.map_or(f64::INFINITY, |interval| interval.high.0);
+    quantile.value.map_or(f64::NAN, |_| bound)
 }
 
-/// The highest rate that keeps a bound with all lower ones keeping it too.
-pub fn highest(points: &[Point], slo: Slo) -> Option<usize> {
+/// The positions of the points, by rising rate.
+fn by_rate(points: &[Point]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|a, b| points[*a].offered.total_cmp(&points[*b].offered));
-    order.into_iter().take_while(|at| points[*at].keeps(slo)).last()
+    order
+}
+
+/// The knee among points: the highest power. At the lowest rate that says anything the knee is
+/// there or below, at the highest there or above. Fewer than three points show none.
+pub fn knee(points: &[Point]) -> Option<Found> {
+    let order = by_rate(points);
+    let known: Vec<usize> = order.into_iter().filter(|at| points[*at].is_known()).collect();
+    let power = |place: &usize| points[known[*place]].power();
+    let best = (0..known.len()).max_by(|a, b| power(a).total_cmp(&power(b)))?;
+    if power(&best) <= 0.0 || known.len() < 2 || points.len() < LEAST_POINTS {
+        return None;
+    }
+    let lies = match best {
+        0 => Lies::AtMost,
+        last if last + 1 == known.len() => Lies::AtLeast,
+        _ => Lies::Within,
+    };
+    Some(Found { at: known[best], lies })
+}
+
+/// The highest rate that keeps a bound with all lower ones keeping it too: within its point and the
+/// next, at least that of its point where no higher one broke the bound, at most that of the lowest
+/// where not even this kept it. `None`: no point says anything.
+pub fn highest(points: &[Point], slo: Slo) -> Option<Found> {
+    let mut kept = None;
+    for at in by_rate(points) {
+        match points[at].keeps(slo) {
+            Keeps::Yes => kept = Some(at),
+            Keeps::Unknown => {}
+            Keeps::No => {
+                let found = |at| Found { at, lies: Lies::Within };
+                return Some(kept.map_or(Found { at, lies: Lies::AtMost }, found));
+            }
+        }
+    }
+    kept.map(|at| Found { at, lies: Lies::AtLeast })
 }
 
 #[cfg(test)]
@@ -99,5 +198,73 @@ mod tests {
         assert!(!falls_short(poisson, 920.0, 1000) && falls_short(poisson, 880.0, 1000));
         assert!(falls_short(poisson, 980.0, 1_000_000));
         assert!(!falls_short(Schedule::ClosedLoop, 0.0, 0));
+    }
+
+    /// A rate whose median response is known up to a bound, in ns.
+    fn point(offered: f64, p50_ns: f64) -> Point {
+        Point {
+            offered,
+            achieved: offered,
+            falls_short: false,
+            p50_ns,
+            bounded_ns: 3.0 * p50_ns,
+            generator_bound: false,
+        }
+    }
+
+    #[test]
+    fn a_rate_that_is_not_carried_is_no_knee() {
+        // Of the last a fifth was answered, and quickly.
+        let mut points = [point(2e4, 1e4), point(1e5, 3e4), point(3e5, 4e4)];
+        assert_eq!(knee(&points), Some(Found { at: 2, lies: Lies::AtLeast }));
+        points[2].falls_short = true;
+        assert_eq!(knee(&points), Some(Found { at: 1, lies: Lies::Within }));
+    }
+
+    #[test]
+    fn a_knee_at_the_edge_of_the_rates_is_a_bound() {
+        let rising = [point(2e4, 1e4), point(1e5, 1e4), point(3e5, 1e4)];
+        assert_eq!(knee(&rising), Some(Found { at: 2, lies: Lies::AtLeast }));
+        let falling = [point(3e5, 1e8), point(2e4, 1e4), point(1e5, 1e7)];
+        assert_eq!(knee(&falling), Some(Found { at: 1, lies: Lies::AtMost }));
+        // What lies beyond and says nothing of the server leaves the edge where it is.
+        let unknown = Point { p50_ns: f64::NAN, falls_short: true, ..point(1e6, 1.0) };
+        let late = Point { generator_bound: true, falls_short: true, ..point(2e6, 1e4) };
+        let points = [rising[0], rising[1], unknown, late];
+        assert_eq!(knee(&points), Some(Found { at: 1, lies: Lies::AtLeast }));
+        assert_eq!(knee(&points[..1]), None);
+    }
+
+    #[test]
+    fn a_bound_is_kept_by_what_the_interval_allows_and_what_is_unknown_breaks_none() {
+        let slo = Slo { quantile: 0.99, below: crate::units::Span(50_000) };
+        let points = [point(1e4, 1e4), point(2e4, 1.2e4), point(4e4, 2e4)];
+        assert_eq!(highest(&points, slo), Some(Found { at: 1, lies: Lies::Within }));
+        assert_eq!(highest(&points[..2], slo), Some(Found { at: 1, lies: Lies::AtLeast }));
+        assert_eq!(highest(&points[2..], slo), Some(Found { at: 0, lies: Lies::AtMost }));
+        // Nothing was answered at 15 k/s.
+        let none = Point { p50_ns: f64::NAN, bounded_ns: f64::NAN, ..point(1.5e4, 1.0) };
+        let none = Point { falls_short: true, ..none };
+        let found = highest(&[points[0], points[1], points[2], none], slo);
+        assert_eq!(found, Some(Found { at: 1, lies: Lies::Within }));
+        assert_eq!(highest(&[none], slo), None);
+    }
+
+    #[test]
+    fn a_point_takes_the_upper_bound_of_what_was_answered() {
+        let ns: Vec<f64> = (1..=10_000).map(f64::from).collect();
+        let summary = crate::stats::summarize(&[ns], f64::INFINITY);
+        let schedule = Schedule::Periodic { rate: MessageRate(1000.0) };
+        let all = Requests { sent: 1000, answered: 1000, ..Requests::default() };
+        let new = |requests| Point::new(schedule, 1000.0, requests, Some(&summary), 0.99).unwrap();
+        let interval = summary.quantile(0.99).unwrap().interval.unwrap();
+        assert!(interval.high.0 > 9900.0, "{interval:?}");
+        assert_eq!(new(all).bounded_ns, interval.high.0);
+        assert!(!new(all).falls_short);
+        // A fifth answered; nothing answered; a tenth never sent.
+        assert!(new(Requests { answered: 200, ..all }).falls_short);
+        let none = new(Requests { answered: 0, ..all });
+        assert!(none.falls_short && none.p50_ns.is_nan() && none.bounded_ns.is_nan());
+        assert!(new(Requests { unsent: 100, ..all }).falls_short);
     }
 }

@@ -15,7 +15,7 @@ pub fn of_summary(metric: Metric, summary: &Summary) -> Vec<Warning> {
     let metric = metric.name();
     let mut warnings = Vec::new();
     let missing = |p: &f64| summary.quantiles.iter().any(|q| q.p == *p && q.value.is_none());
-    let (count, lost) = (summary.count, summary.lost);
+    let count = summary.count;
     warnings.extend(QUANTILES.into_iter().find(missing).map(|p| {
         let needed = least_samples(p);
         Warning::TooFewSamples { metric, p, count, needed }
@@ -33,7 +33,6 @@ pub fn of_summary(metric: Metric, summary: &Summary) -> Vec<Warning> {
     };
     let most = summary.quantiles.iter().filter_map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
     warnings.extend(most.map(|(p, ratio)| Warning::RoundsDisagree { metric, p, ratio }));
-    warnings.extend((lost > 0).then_some(Warning::Loss { lost, sent: count }));
     warnings
 }
 
@@ -71,10 +70,9 @@ mod tests {
     }
 
     #[test]
-    fn autocorrelation_loss_and_rounds_that_differ_give_warnings() {
-        let mut slow: Vec<f64> = ar1(&mut random(1), 100_000, 0.99);
-        slow[5] = f64::INFINITY;
-        assert_eq!(kinds(&summarize(&[slow], 1.0)), ["autocorrelated", "loss"]);
+    fn autocorrelation_and_rounds_that_differ_give_warnings() {
+        let slow: Vec<f64> = ar1(&mut random(1), 100_000, 0.99);
+        assert_eq!(kinds(&summarize(&[slow], 1.0)), ["autocorrelated"]);
         let rounds: Vec<Vec<f64>> =
             (0..5_u8).map(|s| normal(&mut random(9), 40_000, 100.0 + f64::from(s), 1.0)).collect();
         assert_eq!(kinds(&summarize(&rounds, 1.0)), ["rounds_disagree"]);

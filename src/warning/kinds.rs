@@ -4,7 +4,7 @@
 //! and names the figure and the numbers; what needs more words stands in docs/warnings.md.
 
 use super::Subject::{Cpu, Interface, Metric, Role};
-use super::number::{many, percent, time};
+use super::number::{counted, many, percent, time};
 use super::{RecordedWarning, Severity};
 use crate::units::quantile_name;
 
@@ -129,6 +129,12 @@ warnings! {
     advises("check the load of that host, or measure fewer pairs at once (allowed: {})",
             time(*allowed_ns));
 
+    /// A latency is within what the measuring loop adds.
+    "below_overhead" Warning BelowOverhead { metric: &'static str, p50_ns: f64, error_ns: f64 }
+    says("the median of {metric} ({}) is within what the measuring loop adds ({})",
+         time(*p50_ns), time(*error_ns)),
+    advises("take it as an upper bound: the transport is faster than this clock and CPU can show");
+
     // CPUs, processes and memory.
 
     /// A role's threads were not bound to their CPUs.
@@ -152,6 +158,11 @@ warnings! {
     says("no rate of {}: one flow finished before another had warmed up",
          many(u64::from(*rounds), "round")),
     advises("use --time instead of --count");
+
+    /// A round has too few messages for a rate.
+    "no_rate" Warning NoRate { messages: u64, stride: u64 }
+    says("no rate: {messages} messages give fewer than two timestamps, one per {stride} messages"),
+    advises("raise --count to {} or more, or use --time", 3 * stride);
 
     /// The two roles run on hardware threads of one core.
     "smt_siblings" Warning SmtSiblings { cpus: String }
@@ -285,10 +296,22 @@ warnings! {
     advises("use a shorter --time to keep every sample");
 
     /// Messages never came.
-    "loss" Warning Loss { lost: u64, sent: u64 }
-    says("{lost} of {sent} messages were lost ({}); they count as infinitely late",
-         percent(*lost as f64 / (*sent).max(1) as f64)),
+    "loss" Warning Loss { lost: u64, sent: u64, in_figures: bool }
+    says("{lost} of {sent} messages were lost ({}); {}",
+         percent(*lost as f64 / (*sent).max(1) as f64), counted(*in_figures)),
     advises("where no loss is expected: lower the rate, or raise the receive buffer");
+
+    /// Messages were under way when a round over a reliable transport ended.
+    "unfinished" Note Unfinished { unfinished: u64, sent: u64, in_figures: bool }
+    says("{unfinished} of {sent} messages were under way when their round ended; {}",
+         counted(*in_figures)),
+    advises("raise --time, or let fewer messages be outstanding");
+
+    /// Requests that the schedule intended were never sent.
+    "unsent" Warning Unsent { unsent: u64, sent: u64 }
+    about Metric("response".into()),
+    says("{unsent} requests were due and never sent, beside {sent}; their response is infinite"),
+    advises("lower --rate (rpc: --rps): the server does not keep up with it");
 
     /// Messages had a number that was never sent.
     "unknown_sequence" Warning UnknownSequence { messages: u64 }

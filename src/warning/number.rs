@@ -26,3 +26,8 @@ pub fn time(ns: f64) -> String {
 pub fn many(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
+
+/// Whether figures include messages that did not arrive.
+pub fn counted(in_figures: bool) -> &'static str {
+    if in_figures { "they count as infinitely late" } else { "no figure includes them" }
+}

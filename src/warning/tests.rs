@@ -18,6 +18,7 @@ fn of_machine() -> Vec<Warning> {
         OneCpu { cpu: 127 },
         FewerCpus { threads: 64, cpus: 32 },
         ThreadsNotConcurrent { rounds: 30 },
+        NoRate { messages: 16_000_000, stride: 256 },
         SmtSiblings { cpus: s(CPUS) },
         NumaNodes { one: 100, other: 127 },
         Governor { cpus: s(CPUS), governor: s("conservative") },
@@ -33,6 +34,7 @@ fn of_machine() -> Vec<Warning> {
         TransparentHugePages,
         BelowClockBound { metric: "half_rtt", bound_ns: 1.234e6, p50_ns: 12_345.0 },
         ClocksDisagree { by: "the exchange of times", beyond_ns: 123_000.0 },
+        BelowOverhead { metric: "half_rtt", p50_ns: 12.34, error_ns: 123.4 },
         ClockStepped { times: 12 },
         InjectedClockError,
         LateStart { end: s(HOST), round: 12, late_ns: 5e6, bound_ns: 5e4, allowed_ns: 1e5 },
@@ -57,7 +59,9 @@ fn of_samples() -> Vec<Warning> {
         WarmupShort { metric, excess: 0.123, rounds: 30, window: 50_000 },
         Autocorrelated { metric, p: 0.9999, count: many, effective_n: 95.2 },
         HistogramOnly { count: many, of: 10 * many },
-        Loss { lost: 700_000, sent: many },
+        Loss { lost: 700_000, sent: many, in_figures: true },
+        Unfinished { unfinished: 70_000, sent: many, in_figures: true },
+        Unsent { unsent: many, sent: many },
         UnknownSequence { messages: many },
         GeneratorLate { share: 0.1234, allowed_ns: 1000.0, worst_ns: 4.2e6 },
         GeneratorBlocked { times: many / 100, sent: many },
@@ -90,8 +94,13 @@ fn every_kind_has_a_name_of_its_own_a_short_sentence_and_advice() {
 fn sentences_name_their_values() {
     let said = |warning: Warning| RecordedWarning::from(&warning).sentence;
     assert_eq!(
-        said(Warning::Loss { lost: 3, sent: 1000 }),
+        said(Warning::Loss { lost: 3, sent: 1000, in_figures: true }),
         "3 of 1000 messages were lost (0.3 %); they count as infinitely late"
+    );
+    // A rate is that of what arrived.
+    assert_eq!(
+        said(Warning::Loss { lost: 3, sent: 1000, in_figures: false }),
+        "3 of 1000 messages were lost (0.3 %); no figure includes them"
     );
     assert_eq!(
         said(Warning::NoisyCore { cpu: 3, share: 0.021, longest_ns: 4_210_000.0 }),

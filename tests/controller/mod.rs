@@ -345,7 +345,9 @@ pub fn server_dies(line: &str) -> (Scratch, Record, usize) {
     assert!(ended.survivors.is_empty(), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
     assert!(record.faults[0].contains("was killed by signal 9"), "{:?}", record.faults);
-    let lost = samples(&scratch, 0).iter().filter(|one| one.flags.has(Flags::LOST)).count();
+    let is_lost =
+        |one: &&Sample| [Flags::LOST, Flags::UNFINISHED].iter().any(|flag| one.flags.has(*flag));
+    let lost = samples(&scratch, 0).iter().filter(is_lost).count();
     (scratch, record, lost)
 }
 

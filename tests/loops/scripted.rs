@@ -3,7 +3,7 @@
 use super::on;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
-use wiregauge::clock::{Clock, Ticks, Virtual};
+use wiregauge::clock::{Clock, TickSpan, Ticks, Virtual};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::waiter::Busy;
 use wiregauge::loops::{Ended, Loop, closed, payload};
@@ -177,4 +177,23 @@ impl Endpoint for Scripted {
 fn the_virtual_clock_is_this_threads() {
     use wiregauge::clock::Clock;
     assert_eq!(clock_at(5).now(), Ticks(5));
+}
+
+#[test]
+fn a_server_of_round_trips_stays_where_a_message_comes_twice() {
+    // The second of four comes twice: as many arrivals as messages, and the last is on its way.
+    let served = |loss_after| {
+        let mut end = Scripted::new(16);
+        [0, 1, 1, 2, 3].into_iter().for_each(|sequence| end.will_receive(5, sequence));
+        let mut arena = Arena::create(10).unwrap();
+        let mut recorder = Recorder::new(&mut arena, 0);
+        let gate = Gate::default();
+        gate.expect(4);
+        let plan = Loop { loss_after, check: false, ..super::plan(4) };
+        let context = on(&mut end, Busy, clock_at(1000), &gate, &plan, &mut recorder);
+        let ended = closed::server::<_, _, _, _, false>(context, ());
+        (ended, end.posted)
+    };
+    assert_eq!(served(None), (Ended::Count, 4));
+    assert_eq!(served(Some(TickSpan(1_000_000))), (Ended::Count, 5));
 }

@@ -63,6 +63,7 @@ pub fn full_record() -> Record {
         environment: Default::default(),
         clock: clock(),
         instrument: Instrument {
+            passes: 50,
             overhead_p50_ns: 21.5,
             overhead_p99_ns: 24.0,
             count: 100_000,
@@ -310,6 +311,7 @@ fn counts() -> Counts {
         gaps: 7,
         held_up: 8,
         unsent: 9,
+        unfinished: 11,
         lost_before_first: 10,
     }
 }

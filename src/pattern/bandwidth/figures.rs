@@ -40,8 +40,9 @@ impl PatternAnalysis for Bandwidth {
         true
     }
 
-    fn complete_thread_counts(&self, case: &Case, _: &[Sample], counts: &mut Counts) {
-        counts.warmup = case.warmup.min(counts.sent);
+    fn complete_thread_counts(&self, case: &Case, samples: &[Sample], counts: &mut Counts) {
+        let warm = samples.iter().filter(|sample| sample.flags.has(Flags::WARMUP)).count() as u64;
+        counts.warmup = (warm * case.profile().stride).min(counts.sent);
     }
 
     fn work(&self, seen: &RoundSeen<'_>) -> Work {

@@ -52,7 +52,7 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
     let mut events = Events::default();
     let mut flow = Flow::through(endpoint, plan);
     let mut count = Count::new(plan);
-    let mut end = None;
+    let mut deadline = Deadline::default();
     let mut ended = Ended::Count;
     while flow.sent < plan.messages {
         // No further than to the next stamp.
@@ -60,7 +60,7 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
         if flow.post_some(endpoint, plan, most) > 0 {
             count.messages = flow.sent;
             if let Some(now) = count.mark(clock, plan, recorder, false) {
-                if past(now, &mut end, flow.sent, plan) {
+                if deadline.is_past(now, flow.sent, plan) {
                     ended = Ended::Time;
                     break;
                 }
@@ -143,7 +143,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W,
     let mut flow = Flow::through(endpoint, plan);
     let mut count = Count::new(plan);
     let mut highest = 0;
-    let mut end = None;
+    let mut deadline = Deadline::default();
     let mut quiet: Option<(Ticks, Option<Ticks>)> = None;
     loop {
         let sending = quiet.is_none() && flow.sent < plan.messages;
@@ -161,7 +161,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W,
         let now = clock.now();
         // An end may be so much slower that it hears of the other's end first.
         let alone = gate.expected().is_some();
-        if past(now, &mut end, count.messages, plan) || flow.sent >= plan.messages || alone {
+        if deadline.is_past(now, count.messages, plan) || flow.sent >= plan.messages || alone {
             // Its own sending is over: what the other end still sends is awaited for a while. An
             // end whose time has begun needs no longer than that; one that is still warming up
             // would send for ever, since nothing comes to it any more.
@@ -176,7 +176,7 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W,
             if all || now >= *until {
                 return match flow.sent >= plan.messages {
                     true => Ended::Count,
-                    false if count.messages < plan.warmup => Ended::WarmingUp,
+                    false if plan.time.is_some() && !deadline.is_warm() => Ended::WarmingUp,
                     false => Ended::Time,
                 };
             }

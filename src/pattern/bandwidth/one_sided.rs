@@ -9,7 +9,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
     let mut events = Events::default();
     let mut flow = Flow::through(endpoint, plan);
     let mut count = Count::new(plan);
-    let mut end = None;
+    let mut deadline = Deadline::default();
     let mut quiet_until: Option<Ticks> = None;
     while flow.completed < plan.messages {
         if quiet_until.is_none() {
@@ -27,7 +27,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
             return ended;
         }
         if let Some(now) = stamped
-            && past(now, &mut end, flow.completed, plan)
+            && deadline.is_past(now, flow.completed, plan)
         {
             quiet_until.get_or_insert(now + plan.drain);
         }

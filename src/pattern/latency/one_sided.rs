@@ -35,7 +35,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
     let mut events = Events::default();
     let mut flow = Flow::of(endpoint);
     let mut burst = Burst { first: 0, done: 0, submitted: [Ticks(0); MOST_BURST] };
-    let mut end = None;
+    let mut deadline = Deadline::default();
     loop {
         let length = plan.burst.min(plan.messages.saturating_sub(burst.first));
         if length == 0 {
@@ -77,7 +77,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
         burst.first += length;
         recorder.handled(burst.first);
         let now = clock.now();
-        if past(now, &mut end, burst.first, plan) {
+        if deadline.is_past(now, burst.first, plan) {
             return Ended::Time;
         }
         if plan.pause.0 != 0 && !gate.idle_until(clock, now + plan.pause, plan.lead) {

@@ -1,12 +1,13 @@
 //! What load shows: response times, rates, what a request costs, and the points that a search adds.
 
-use super::{Load, Spec, probe};
+use super::{Load, Spec, landmarks, probe};
 use crate::pattern::oneway::SCHEDULED;
 use crate::pattern::prelude::*;
+use crate::run::analysis::Completion;
 use crate::run::rates::figure;
 use crate::run::search;
 use crate::sample::recorder::PoolUse;
-use crate::stats::knee::Point;
+use crate::stats::knee::{self, Point};
 
 impl PatternAnalysis for Load {
     fn metrics(&self, case: &Case) -> Vec<Metric> {
@@ -41,6 +42,10 @@ impl PatternAnalysis for Load {
         let first = runs.iter().enumerate().filter(|(_, run)| searched(run));
         first.flat_map(|(number, run)| next_points(number, run, runs)).collect()
     }
+
+    fn complete(&self, plan: &Plan, runs: &[RunSoFar], number: usize) -> Completion {
+        landmarks::complete(plan, runs, number)
+    }
 }
 
 /// The rates of requests and replies, and what a request costs each end.
@@ -61,7 +66,7 @@ fn next_points(number: usize, first: &RunSoFar, runs: &[RunSoFar]) -> Vec<NextCa
             && (other.transport, other.wait, other.size, other.topology.hosts())
                 == (case.transport, case.wait, case.size, case.topology.hosts())
     };
-    let quantile = spec.slo.map_or(0.99, |slo| slo.quantile);
+    let quantile = spec.slo.map_or(knee::BOUNDED, |slo| slo.quantile);
     let points: Vec<Point> =
         runs.iter().filter(is_of).filter_map(|run| run.point(quantile)).collect();
     let rates = match points.is_empty() {

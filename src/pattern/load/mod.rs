@@ -3,6 +3,7 @@
 pub mod client;
 mod execution;
 mod figures;
+mod landmarks;
 mod options;
 mod probe;
 mod request;

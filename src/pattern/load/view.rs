@@ -1,5 +1,6 @@
 //! Runs of `load`: how the answers slow down as the load rises, and what the server's pools cost.
 
+use super::landmarks::{self, Landmark, Landmarks};
 use super::{Load, Spec};
 use crate::pattern::prelude::*;
 use crate::plan::Slo;
@@ -7,7 +8,7 @@ use crate::report::model::{Mark, Point as Dot, Shape, fields};
 use crate::report::number::{
     THOUSANDS, count, interval, per_second, quantile_name, short, span, time,
 };
-use crate::stats::knee::{self, Point};
+use crate::stats::knee::{self, Lies, Point};
 
 /// Fewest points of a curve that is drawn.
 const LEAST: usize = 2;
@@ -38,12 +39,14 @@ impl PatternView for Load {
         section.filled()
     }
 
-    /// Whether there is a bound that some curve keeps at no rate.
+    /// Whether there is a bound that some curve is not shown to keep at any rate.
     fn exceeds_limit(&self, record: &Record) -> bool {
-        let Some(slo) = slo(record) else { return false };
+        if slo(record).is_none() {
+            return false;
+        }
         let curves = curves(record);
         let mut open = curves.iter().filter(|curve| !curve.open.is_empty()).peekable();
-        open.peek().is_none() || open.any(|curve| curve.highest(slo).is_none())
+        open.peek().is_none() || open.any(|curve| curve.kept().is_none())
     }
 }
 
@@ -56,21 +59,19 @@ struct Curve<'a> {
     closed: Vec<&'a Run>,
     /// Open loops by what they offered.
     open: Vec<(&'a Run, Point)>,
+    /// The knee, and the highest rate that keeps the bound.
+    found: Landmarks,
 }
 
 impl<'a> Curve<'a> {
-    /// Where it bends; fewer than three points do not show it.
-    fn knee(&self) -> Option<&(&'a Run, Point)> {
-        self.open.get(knee::knee(&self.points()).filter(|_| self.open.len() > 2)?)
+    /// The run at a landmark.
+    fn run(&self, at: Landmark) -> Option<&'a Run> {
+        self.open.iter().find(|(run, _)| run.index == at.run).map(|(run, _)| *run)
     }
 
-    /// The highest rate that keeps a bound.
-    fn highest(&self, slo: Slo) -> Option<&(&'a Run, Point)> {
-        self.open.get(knee::highest(&self.points(), slo)?)
-    }
-
-    fn points(&self) -> Vec<Point> {
-        self.open.iter().map(|(_, point)| *point).collect()
+    /// The highest rate that was measured to keep the bound.
+    fn kept(&self) -> Option<&'a Run> {
+        self.run(self.found.highest.filter(|found| found.lies != Lies::AtMost)?)
     }
 }
 
@@ -98,30 +99,31 @@ fn is_load(run: &Run) -> bool {
     run.case.pattern == NAME && !spec(run).probe
 }
 
-/// What the points of one curve share.
-fn place(run: &Run) -> (&'static str, &'static str, Bytes, u32, u32) {
-    let case = &run.case;
-    let buffers = spec(run).buffers.map_or((0, 0), |buffers| (buffers.transmit, buffers.receive));
-    (case.transport.name(), case.wait.name(), case.size, buffers.0, buffers.1)
-}
-
 /// The runs, curve by curve, each by its load.
 fn runs(record: &Record) -> Vec<&Run> {
     let mut runs: Vec<&Run> = record.runs.iter().filter(|run| is_load(run)).collect();
     let offered = |run: &Run| run.case.schedule.rate().map_or(0.0, |rate| rate.0);
-    let key = |run: &Run| (place(run), spec(run).clients);
+    let key = |run: &Run| (landmarks::place(&run.case, &spec(run)), spec(run).clients);
     runs.sort_by(|a, b| key(a).cmp(&key(b)).then(offered(a).total_cmp(&offered(b))));
     runs
 }
 
 fn curves<'a>(record: &'a Record) -> Vec<Curve<'a>> {
-    let bounded = slo(record).map_or(0.99, |slo| slo.quantile);
-    let series = |run: &Run| Some(&record.plan.study.as_ref()?.series_of(run.index)?.name);
+    let slo = slo(record);
+    let bounded = slo.map_or(knee::BOUNDED, |slo| slo.quantile);
+    let series = |run: &Run| landmarks::series(&record.plan, run.index);
+    let place = |run: &Run| landmarks::place(&run.case, &spec(run));
     let groups = grouped(runs(record), |a, b| (series(a), place(a)) == (series(b), place(b)));
-    let curve = |runs: Vec<&'a Run>| Curve {
-        name: series(runs[0]).cloned().unwrap_or_else(|| name(runs[0])),
-        open: runs.iter().filter_map(|run| Some((*run, point(run, bounded)?))).collect(),
-        closed: runs.into_iter().filter(|run| !run.case.schedule.is_open()).collect(),
+    let curve = |runs: Vec<&'a Run>| {
+        let point = |run| Some((run, point(run, bounded)?));
+        let open: Vec<(&Run, Point)> = runs.iter().filter_map(|run| point(*run)).collect();
+        let points: Vec<_> = open.iter().map(|(run, point)| (run.index, *point)).collect();
+        Curve {
+            name: series(runs[0]).map_or_else(|| name(runs[0]), str::to_string),
+            found: Landmarks::of(&points, slo),
+            open,
+            closed: runs.into_iter().filter(|run| !run.case.schedule.is_open()).collect(),
+        }
     };
     groups.into_iter().map(curve).collect()
 }
@@ -129,9 +131,8 @@ fn curves<'a>(record: &'a Record) -> Vec<Curve<'a>> {
 /// `None` without a schedule.
 fn point(run: &Run, bounded: f64) -> Option<Point> {
     let achieved = rate(run, RateMetric::AchievedRate).unwrap_or(f64::NAN);
-    let quantile = |p| run.quantile(Metric::Response, p).map_or(f64::NAN, |value| value.0);
-    let counts = (run.counts.sent, run.counts.held_up);
-    Point::new(run.case.schedule, achieved, counts, quantile, bounded)
+    let response = run.summary(Metric::Response);
+    Point::new(run.case.schedule, achieved, run.counts.requests(), response, bounded)
 }
 
 /// The name of a curve outside a study.
@@ -189,6 +190,7 @@ fn points(record: &Record) -> Option<Table> {
         number("server", "ns/msg", rate(RateMetric::CpuServer, 1.0)),
         number("n", "", |run: &&Run| Cell::Count(behind(main_summary(run)))),
         number("lost", "", |run: &&Run| Cell::lost(run.counts.lost)),
+        number("unsent", "", |run: &&Run| Cell::lost(run.counts.unsent)),
     ];
     let table = Table::of(runs(record), own(record).into_iter().chain(ends()).chain(fields))?;
     let caption = "Load: responses of open loops, round trips of closed ones (those with clients)";
@@ -256,28 +258,48 @@ fn found(record: &Record, curves: &[Curve<'_>]) -> Vec<String> {
     let mut out = Vec::new();
     for curve in curves.iter().filter(|curve| !curve.open.is_empty()) {
         let name = &curve.name;
-        if let Some((_, knee)) = curve.knee() {
-            out.push(format!(
-                "knee: {name}: {} k/s, where the rate over the median response is highest{}",
-                short(knee.offered * THOUSANDS),
-                next(curve, knee, "; the next rate measured is")
-            ));
-        }
+        out.extend(curve.found.knee.map(|knee| format!("knee: {name}: {}", knee_of(curve, knee))));
         let Some(slo) = slo(record) else { continue };
-        out.push(match curve.highest(slo) {
-            Some((_, at)) => format!(
-                "slo: {name}: {slo} holds up to {} k/s{}",
-                short(at.offered * THOUSANDS),
-                next(curve, at, ", and no longer at")
-            ),
-            None => format!("slo: {name}: {slo} holds at no rate that was measured"),
-        });
+        let kept = match curve.found.highest {
+            Some(at) => highest(curve, at),
+            None => "is neither shown nor refuted at any rate measured".to_string(),
+        };
+        out.push(format!("slo: {name}: {slo} {kept}"));
     }
     out
 }
 
+fn knee_of(curve: &Curve<'_>, knee: Landmark) -> String {
+    let rate = short(knee.offered * THOUSANDS);
+    match knee.lies {
+        Lies::Within => format!(
+            "{rate} k/s, where the rate over the median response is highest{}",
+            next(curve, knee, "; the next rate measured is")
+        ),
+        Lies::AtLeast => format!(
+            "at least {rate} k/s: the rate over the median response is highest at the highest rate \
+             that the server carried"
+        ),
+        Lies::AtMost => format!(
+            "at most {rate} k/s: the rate over the median response is highest at the lowest rate \
+             measured"
+        ),
+    }
+}
+
+fn highest(curve: &Curve<'_>, at: Landmark) -> String {
+    let rate = short(at.offered * THOUSANDS);
+    match at.lies {
+        Lies::Within => {
+            format!("holds up to {rate} k/s{}", next(curve, at, ", and is not shown to hold at"))
+        }
+        Lies::AtLeast => format!("holds at least up to {rate} k/s: no higher rate broke it"),
+        Lies::AtMost => format!("holds at no rate that was measured, from {rate} k/s on"),
+    }
+}
+
 /// The next rate that was measured: how far a rate that was found may be wrong.
-fn next(curve: &Curve<'_>, at: &Point, words: &str) -> String {
+fn next(curve: &Curve<'_>, at: Landmark, words: &str) -> String {
     let offered = curve.open.iter().map(|(_, point)| point.offered);
     let next = offered.filter(|offered| *offered > at.offered).min_by(f64::total_cmp);
     next.map_or_else(String::new, |next| format!("{words} {} k/s", short(next * THOUSANDS)))
@@ -321,11 +343,12 @@ fn series(curve: &Curve<'_>, at: usize, metric: RateMetric) -> Vec<Series> {
         let name = format!("{name} {}", quantile_name(p));
         all.push(Series { name, dash, points: open(p), ..Series::default() });
     }
+    let knee = curve.found.knee.and_then(|knee| curve.run(knee));
     all.push(Series {
         name: format!("{name} knee"),
         style: Style::Peak,
         shape: Some(Shape::Diamond),
-        points: curve.knee().and_then(|(run, _)| dot(run, metric, 0.5)).into_iter().collect(),
+        points: knee.and_then(|run| dot(run, metric, 0.5)).into_iter().collect(),
         ..Series::default()
     });
     // A closed loop offers nothing: it shows a round trip at the rate that it allows.
@@ -371,7 +394,7 @@ fn marks(curves: &[Curve<'_>], slo: Slo, metric: RateMetric, word: &str) -> Vec<
     let text = format!("the bound {name}");
     let mut marks = vec![Mark { name: name.clone(), text, y: Some(below), ..Mark::default() }];
     for (at, curve) in curves.iter().enumerate() {
-        let Some(x) = curve.highest(slo).and_then(|(run, _)| rate(run, metric)) else { continue };
+        let Some(x) = curve.kept().and_then(|run| rate(run, metric)) else { continue };
         let text = format!("{name} holds up to {} {word}", per_second(x));
         let (x, y, colour) = (Some(x).filter(|x| *x > 0.0), Some(below), Some(at));
         marks.push(Mark { name: String::new(), text, x, y, colour });

@@ -48,7 +48,8 @@ fn table(rows: Vec<Row<'_>>, sizes: [Option<Bytes>; 3]) -> Option<Table> {
         number("max", "us", move |row| Cell::maximum(of(row).as_ref())),
         text("of rounds", move |row| Cell::maxima(of(row).as_ref())),
         number("n", "", move |row| of(row).map(|one| Cell::Count(one.count))).show(Show::Page),
-        number("lost", "", move |row| of(row).map(|one| Cell::lost(one.lost))).show(Show::Page),
+        number("lost", "", move |row: &Row<'_>| row[0].map(|run| Cell::lost(run.counts.lost)))
+            .show(Show::Page),
         figure(&format!("k msg/s{messages}"), "", rate(1, RateMetric::MessageRate, THOUSANDS))
             .key("rate"),
         figure(&format!("MB/s{bytes}"), "", rate(2, RateMetric::Bandwidth, MEGABYTES)).key("MB/s"),

@@ -44,12 +44,12 @@ fn instrument(record: &Record) -> String {
         return "instrument: not measured, since no round started".into();
     }
     format!(
-        "instrument: adds at most {} to a round trip (null transport: p50 {}, p99 {}, n {}); \
-         recording a sample takes {}",
-        span(own.error_ns),
+        "instrument: adds {} (p50) to {} (p99) to a round trip (null transport, n {}); it does not \
+         resolve less than {}; recording a sample takes {}",
         span(own.overhead_p50_ns),
         span(own.overhead_p99_ns),
         own.count,
+        span(own.error_ns),
         span(own.recording_ns)
     )
 }
@@ -82,12 +82,12 @@ fn clocks(record: &Record) -> Vec<String> {
 fn clock(record: &Record) -> String {
     let clock = &record.clock;
     format!(
-        "clock: {} ({}); reading it takes {}, resolution {}, frequency within {} ppm",
+        "clock: {} ({}); reading it takes {}, resolution {}, {}",
         clock.source,
         clock.reason,
         span(clock.reading_cost_ns),
         span(clock.resolution_ns),
-        short(clock.residual_ppb / 1e3)
+        clock.scale(record.environment.clock_source.as_deref())
     )
 }
 
@@ -137,9 +137,12 @@ fn hosts(record: &Record) -> Vec<String> {
 
 /// Messages that did not arrive as they were sent.
 fn astray(run: &Run) -> Option<String> {
-    let Counts { sent, lost, duplicates, reordered, corrupt, rejected_peers, .. } = run.counts;
+    let Counts { sent, lost, unfinished, unsent, .. } = run.counts;
+    let Counts { duplicates, reordered, corrupt, rejected_peers, .. } = run.counts;
     let kinds = [
         (lost, "lost"),
+        (unfinished, "under way at the end"),
+        (unsent, "more never sent"),
         (duplicates, "duplicated"),
         (reordered, "reordered"),
         (corrupt, "corrupt"),

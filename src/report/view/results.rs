@@ -59,7 +59,7 @@ fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
         number("max", "us", |line: &Line<'_>| Cell::maximum(Some(&line.figure.summary))),
         text("of rounds", |line: &Line<'_>| Cell::maxima(Some(&line.figure.summary))),
         number("n", "", |line: &Line<'_>| Cell::Count(line.figure.summary.count)),
-        number("lost", "", |line: &Line<'_>| Cell::lost(line.figure.summary.lost)),
+        number("lost", "", |line: &Line<'_>| Cell::lost(line.run.counts.lost)),
         number(&format!("% {above}"), "", |line: &Line<'_>| slow(&line.figure.summary)),
     ];
     let rows = runs.iter().flat_map(|run| lines(run));

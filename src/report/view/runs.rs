@@ -29,11 +29,13 @@ pub fn section(record: &Record) -> Option<Section> {
         number("rounds", "", |run: &&Run| Cell::Count(run.rounds.len() as u64)),
     ];
     type CountOf = fn(&Counts) -> u64;
-    let counts: [(&str, CountOf); 7] = [
+    let counts: [(&str, CountOf); 9] = [
         ("sent", |counts| counts.sent),
         ("warm-up", |counts| counts.warmup),
         ("received", |counts| counts.received),
         ("lost", |counts| counts.lost),
+        ("unfinished", |counts| counts.unfinished),
+        ("unsent", |counts| counts.unsent),
         ("duplicates", |counts| counts.duplicates),
         ("reordered", |counts| counts.reordered),
         ("corrupt", |counts| counts.corrupt),

@@ -1,0 +1,91 @@
+//! What is said of samples when the round is over: which of the warm-up are left out of the
+//! figures, and what became of those that have no arrival. Pure.
+
+use crate::plan::Case;
+use crate::sample::{Flags, Sample};
+
+/// Marks the samples of one thread.
+pub(super) fn mark(case: &Case, samples: &mut [Sample]) {
+    end_warmup(samples, case.warmup_time().0 as f64);
+    if !case.transport.loses(&case.settings) {
+        name_unfinished(samples);
+    }
+}
+
+/// Ends the warm-up where its messages last longer than `most_ns`: the later ones of them count.
+/// Each direction has its own begin.
+fn end_warmup(samples: &mut [Sample], most_ns: f64) {
+    let time = |s: &Sample| if s.submit_ns.is_nan() { s.receive_ns } else { s.submit_ns };
+    for way in [Flags::default(), Flags::REVERSE] {
+        let is_own =
+            |s: &Sample| s.flags.has(Flags::WARMUP) && s.flags.has(Flags::REVERSE) == (way.0 != 0);
+        let times = samples.iter().filter(|s| is_own(s)).map(time);
+        let begin = times.filter(|ns| !ns.is_nan()).fold(f64::INFINITY, f64::min);
+        for sample in samples.iter_mut().filter(|s| is_own(s)) {
+            if time(sample) - begin >= most_ns {
+                sample.flags = sample.flags.without(Flags::WARMUP);
+            }
+        }
+    }
+}
+
+/// A transport that loses nothing has dropped none of what did not come: it was under way when the
+/// round ended.
+fn name_unfinished(samples: &mut [Sample]) {
+    for sample in samples.iter_mut().filter(|s| s.flags.has(Flags::LOST)) {
+        sample.flags = sample.flags.without(Flags::LOST).with(Flags::UNFINISHED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(submit: f64, receive: f64, flags: Flags) -> Sample {
+        Sample::new(0, 64, [f64::NAN, submit, f64::NAN, receive, f64::NAN], flags)
+    }
+
+    #[test]
+    fn a_warm_up_of_slow_messages_ends_by_the_time() {
+        // 1000 messages of 17.5 ms, all marked as warm-up by their number.
+        let mut samples: Vec<Sample> = (0..1000)
+            .map(|i| sample(f64::from(i) * 17.5e6, f64::from(i + 1) * 17.5e6, Flags::WARMUP))
+            .collect();
+        end_warmup(&mut samples, 2e8);
+        let warm = samples.iter().take_while(|s| s.flags.has(Flags::WARMUP)).count();
+        assert_eq!(warm, 12, "0.2 s");
+        assert!(samples[warm..].iter().all(|s| !s.flags.has(Flags::WARMUP)));
+        // One by one they are as many as their number says.
+        let mut quick: Vec<Sample> =
+            (0..1000).map(|i| sample(f64::from(i), f64::NAN, Flags::WARMUP)).collect();
+        end_warmup(&mut quick, 2e8);
+        assert!(quick.iter().all(|s| s.flags.has(Flags::WARMUP)));
+    }
+
+    #[test]
+    fn each_direction_warms_up_from_its_own_begin() {
+        let back = Flags::WARMUP.with(Flags::REVERSE);
+        let mut samples = [
+            sample(f64::NAN, 0.0, Flags::WARMUP),
+            sample(f64::NAN, 5.0, Flags::WARMUP),
+            sample(f64::NAN, 100.0, back),
+            sample(f64::NAN, 103.0, back),
+        ];
+        end_warmup(&mut samples, 4.0);
+        let warm = samples.map(|s| s.flags.has(Flags::WARMUP));
+        assert_eq!(warm, [true, false, true, true]);
+    }
+
+    #[test]
+    fn what_a_reliable_transport_had_under_way_is_not_lost() {
+        let mut samples = [
+            sample(1.0, f64::NAN, Flags::LOST.with(Flags::WARMUP)),
+            sample(f64::NAN, f64::NAN, Flags::UNSENT),
+            sample(1.0, 2.0, Flags::default()),
+        ];
+        name_unfinished(&mut samples);
+        let flags = samples.map(|s| s.flags);
+        let unfinished = Flags::UNFINISHED.with(Flags::WARMUP);
+        assert_eq!(flags, [unfinished, Flags::UNSENT, Flags::default()]);
+    }
+}
