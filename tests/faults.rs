@@ -8,6 +8,8 @@
 mod controller;
 #[path = "faults/foreign_files.rs"]
 mod foreign_files;
+#[path = "faults/recover.rs"]
+mod recover;
 #[path = "faults/rejected_peer.rs"]
 mod rejected_peer;
 

@@ -20,6 +20,7 @@ pub const OTHERS: &[CommandDef] = &[
     RUN,
     LIST,
     REPORT,
+    RECOVER,
     EXPORT,
     COMPARE,
     SELFTEST,
@@ -95,6 +96,14 @@ const REPORT: CommandDef = CommandDef {
         typed.operands("DIR").iter().try_for_each(|dir| check_run_directory(Path::new(dir)))?;
         Ok(Command::Report(typed))
     })
+};
+
+const RECOVER: CommandDef = CommandDef {
+    about: "Make the record of a run that was killed or ran out of disk, from the rounds it saved",
+    examples: "
+  wiregauge recover wiregauge-runs/.20261121T055243Z-latency.partial-4711",
+    operands: &[OptionDef::path("DIR", "Directory that the run left").required()],
+    ..CommandDef::new("recover", |typed| Ok(Command::Recover(typed)))
 };
 
 const EXPORT: CommandDef = CommandDef {

@@ -117,6 +117,8 @@ pub enum Command {
     List(Typed),
     /// Render records again.
     Report(Typed),
+    /// Make the record of a run that could not end.
+    Recover(Typed),
     /// Write a run in another format.
     Export(Typed),
     /// Compare two runs.

@@ -97,12 +97,7 @@ pub fn execute(
     let context = context(options, &interrupted, hosts, unavailable)?;
     let mut writer = writer(options, &word(plan), need(plan))?;
     let mut progress = Progress::new();
-    let record = run(
-        plan,
-        &context,
-        &mut |round| writer.as_mut().map_or(Ok(()), |writer| writer.append(round)),
-        &mut progress as &mut dyn Watcher,
-    );
+    let record = run(plan, &context, &mut writer, &mut progress as &mut dyn Watcher);
     progress.finish();
     let record = record?;
     report(&record, writer, options.json)?;
@@ -141,18 +136,18 @@ fn word(plan: &Plan) -> String {
     study.name.chars().take(LONGEST_WORD).map(plain).collect()
 }
 
-/// Keeps a record and prints it.
+/// Keeps a record and prints it. What cannot be kept is still printed.
 pub fn report(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), CommandError> {
-    let kept = writer.map(|writer| keep(record, writer)).transpose()?;
+    let kept = writer.map(|writer| keep(record, writer)).transpose();
     if json {
         print_json(record)?;
         // Stdout is the record's alone; who reads it by a program still sees what weakens it.
         table::notes(record).lines().for_each(|line| complain(&line));
-        return Ok(());
+        return kept.map(drop);
     }
     print_text(&table::runs(record, &registry::views()))?;
     print_text(&table::notes(record))?;
-    if let Some(path) = kept {
+    if let Some(path) = kept? {
         print_text(&format!("kept in {}\n", path.display()))?;
     }
     Ok(())

@@ -12,6 +12,7 @@ mod noise;
 mod process;
 pub mod program;
 mod progress;
+mod recover;
 mod report;
 mod run;
 pub mod selftest;
@@ -117,6 +118,7 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Noise(typed) => noise::noise(&typed.given),
         Command::List(typed) => list::list(&typed.given),
         Command::Report(typed) => report::report(&typed),
+        Command::Recover(typed) => recover::recover(&typed),
         Command::Export(typed) => report::export(&typed),
         Command::Compare(typed) => compare::compare(&typed),
         Command::Testbed(request) => testbed::machines(&request),

@@ -4,6 +4,7 @@
 //! that nobody ever sees half a record. `.NAME.partial-PID` is what a killed run leaves.
 
 use super::error::{RecordError, quoted, shown};
+use super::journal::{self, JOURNAL_FILE, Journal, Saved, SavedRound};
 use super::samples::SampleWriter;
 use super::schema::{Record, SCHEMA, VERSION};
 use super::upgrade::upgrade;
@@ -70,12 +71,47 @@ impl RunDirectory {
         hidden.push(format!(".partial-{}", std::process::id()));
         let hidden = parent.join(hidden);
         fs::create_dir(&hidden).map_err(refused)?;
-        let partial = Hidden(hidden);
+        let partial = Hidden { path: hidden, is_kept: false };
         let target = path.with_file_name(name);
-        let file = partial.0.join(SAMPLES_FILE);
+        let file = partial.path.join(SAMPLES_FILE);
         let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
         let samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
-        Ok(Writer { parent, partial: Some(partial), target, samples, stem: None })
+        let journal = Some(Journal::create(&partial.path)?);
+        let partial = Some(partial);
+        Ok(Writer { parent, partial, target, samples, journal, stem: None })
+    }
+
+    /// Takes over the directory `.NAME.partial-PID` that a run has left, with what it had saved.
+    /// The samples are complete then, and [`Writer::finish`] lets the directory appear as NAME.
+    pub fn recover(path: &Path) -> Result<(Writer, Saved), RecordError> {
+        let hidden = path.file_name().and_then(|name| name.to_str()).and_then(|name| {
+            name.strip_prefix('.')?.rsplit_once(".partial-").map(|(name, _)| name)
+        });
+        let named = || {
+            let path = shown(path);
+            format!(
+                "{path} was not left by a run that did not end: name one such as \
+                     .NAME.partial-PID"
+            )
+        };
+        let target = path.with_file_name(hidden.filter(|name| !name.is_empty()).ok_or_else(named)?);
+        let parent = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => parent.to_path_buf(),
+            None => PathBuf::from("."),
+        };
+        let saved = journal::complete(path, &path.join(SAMPLES_FILE), EPOCH)?;
+        // What a run that could not end may have begun to write.
+        for file in [RECORD_FILE, REPORT_FILE] {
+            match fs::remove_file(path.join(file)) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(RecordError::writing(&path.join(file), e));
+                }
+                _ => {}
+            }
+        }
+        let partial = Some(Hidden { path: path.to_path_buf(), is_kept: true });
+        let stem = Some(target.clone());
+        Ok((Writer { parent, partial, target, samples: None, journal: None, stem }, saved))
     }
 
     /// Prepares `BASE/TIME-NAME`, with `-2`, `-3` ... after it where that is taken.
@@ -115,25 +151,31 @@ pub fn default_name(name: &str, started: Timestamp) -> String {
     format!("{}-{name}", started.strftime("%Y%m%dT%H%M%SZ"))
 }
 
-/// The hidden directory, removed when this is dropped; nobody could be told of an error then. A
-/// path that was given as a relative one stays so: an absolute one needs access to every folder
-/// above.
-struct Hidden(PathBuf);
+/// The hidden directory, removed when this is dropped unless there is something to recover; nobody
+/// could be told of an error then. A path that was given as a relative one stays so: an absolute
+/// one needs access to every folder above.
+struct Hidden {
+    path: PathBuf,
+    is_kept: bool,
+}
 
 impl Hidden {
-    fn keep(mut self) -> PathBuf {
-        mem::take(&mut self.0)
+    fn keep(&mut self) -> &Path {
+        self.is_kept = true;
+        &self.path
     }
 }
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // A path that was kept is empty here.
-        let _ = fs::remove_dir_all(&self.0);
+        if !self.is_kept {
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 
-/// A run directory that is being written. Dropped before [`Writer::finish`] it leaves nothing.
+/// A run directory that is being written. Dropped before [`Writer::finish`] it leaves the rounds
+/// that were saved, for [`RunDirectory::recover`], and nothing if there is none.
 pub struct Writer {
     parent: PathBuf,
     /// `None` once an error has made the record useless.
@@ -141,30 +183,80 @@ pub struct Writer {
     target: PathBuf,
     /// `None` when their file is complete, and after an error.
     samples: Option<SampleWriter<File>>,
+    /// `None` after an error.
+    journal: Option<Journal>,
     /// What is counted on from, where nobody named the directory.
     stem: Option<PathBuf>,
 }
 
 impl Writer {
-    /// Adds the samples of a round. After an error the record is given up.
+    /// Saves the record without rounds, before the first and when cases have been added.
+    pub fn begin(&mut self, record: &Record) -> Result<(), RecordError> {
+        self.write(|writer, dir| writer.journal()?.record(dir, record))
+    }
+
+    /// Adds the samples of a round. After an error nothing more is written.
     pub fn append(&mut self, round: &RoundSamples) -> Result<(), RecordError> {
-        let samples = self.samples.as_mut().ok_or_else(|| given_up(&self.target))?;
-        let written = samples.append(round);
-        if written.is_err() {
-            (self.samples, self.partial) = (None, None);
+        self.write(|writer, _| writer.samples()?.append(round))
+    }
+
+    /// Saves the round whose samples were added last: from now on it can be recovered.
+    pub fn save(&mut self, round: &SavedRound) -> Result<(), RecordError> {
+        self.write(|writer, dir| {
+            let so_far = writer.samples()?.save()?;
+            writer.journal()?.round(dir, round, so_far)
+        })?;
+        self.partial.as_mut().map(Hidden::keep);
+        Ok(())
+    }
+
+    fn samples(&mut self) -> Result<&mut SampleWriter<File>, RecordError> {
+        self.samples.as_mut().ok_or_else(|| given_up(&self.target))
+    }
+
+    fn journal(&mut self) -> Result<&mut Journal, RecordError> {
+        self.journal.as_mut().ok_or_else(|| given_up(&self.target))
+    }
+
+    /// Writes something into the hidden directory; an error gives the rest up.
+    fn write<T>(
+        &mut self,
+        write: impl FnOnce(&mut Writer, &Path) -> Result<T, RecordError>,
+    ) -> Result<T, RecordError> {
+        let partial = self.partial.take().ok_or_else(|| given_up(&self.target))?;
+        match write(self, &partial.path) {
+            Ok(written) => {
+                self.partial = Some(partial);
+                Ok(written)
+            }
+            Err(error) => {
+                (self.samples, self.journal) = (None, None);
+                Err(match partial.is_kept {
+                    true => error.with(&format!(
+                        "the rounds before are saved: `wiregauge recover {}` makes their record",
+                        shown(&partial.path)
+                    )),
+                    false => error.with("nothing of the record was kept"),
+                })
+            }
         }
-        written
+    }
+
+    /// Where the samples lie until the directory appears.
+    pub fn samples_file(&self) -> PathBuf {
+        let partial = self.partial.as_ref().map(|partial| partial.path.join(SAMPLES_FILE));
+        partial.unwrap_or_else(|| self.target.join(SAMPLES_FILE))
     }
 
     /// Completes the samples' file, and says where it lies until the directory appears: a report
     /// is made from the samples as their readers will see them.
     pub fn close_samples(&mut self) -> Result<PathBuf, RecordError> {
         let samples = self.samples.take().ok_or_else(|| given_up(&self.target))?;
-        let partial = self.partial.take().ok_or_else(|| given_up(&self.target))?;
-        let file = partial.0.join(SAMPLES_FILE);
-        samples.finish()?.sync_all().map_err(|e| RecordError::writing(&file, e))?;
-        self.partial = Some(partial);
-        Ok(file)
+        self.write(|_, dir| {
+            let file = dir.join(SAMPLES_FILE);
+            samples.finish()?.sync_all().map_err(|e| RecordError::writing(&file, e))?;
+            Ok(file)
+        })
     }
 
     /// Writes what is left, waits until all is on the disk, and lets the directory appear.
@@ -172,28 +264,32 @@ impl Writer {
         if self.samples.is_some() {
             self.close_samples()?;
         }
-        let partial = self.partial.take().ok_or_else(|| given_up(&self.target))?;
-        let samples = partial.0.join(SAMPLES_FILE);
-        let sealed = sealed::read(&samples).map_err(|e| RecordError::writing(&samples, e))?;
-        let record = &Record { samples: Some(sealed), ..record.clone() };
-        let json = match readable(record) {
+        let sealed = self.write(|_, dir| {
+            let samples = dir.join(SAMPLES_FILE);
+            sealed::read(&samples).map_err(|e| RecordError::writing(&samples, e))
+        })?;
+        let json = match readable(&Record { samples: Some(sealed), ..record.clone() }) {
             Ok(json) => json,
             Err(why) => {
-                let path = shown(&partial.keep());
+                let dir = self.partial.as_mut().map(Hidden::keep).map(shown).unwrap_or_default();
                 let sentence = format!(
-                    "the record would not be readable ({why}); its samples are kept in {path}"
+                    "the record would not be readable ({why}); its samples are kept in {dir}"
                 );
                 return Err(RecordError::Disk { sentence, kind: io::ErrorKind::InvalidData });
             }
         };
-        write_file(&partial.0.join(RECORD_FILE), json.as_bytes())?;
-        write_file(&partial.0.join(REPORT_FILE), html.as_bytes())?;
-        sync_directory(&partial.0)?;
-        self.appear(&partial.0)?;
+        self.write(|writer, dir| {
+            write_file(&dir.join(RECORD_FILE), json.as_bytes())?;
+            write_file(&dir.join(REPORT_FILE), html.as_bytes())?;
+            sync_directory(dir)?;
+            writer.appear(dir)
+        })?;
         // Nothing is left under the hidden name.
-        let _ = partial.keep();
+        self.partial.as_mut().map(Hidden::keep);
+        // All that it says is in the record now; left behind it does no harm.
+        let _ = fs::remove_file(self.target.join(JOURNAL_FILE));
         sync_directory(&self.parent)?;
-        Ok(self.target)
+        Ok(mem::take(&mut self.target))
     }
 
     /// Lets the directory appear. A run that named itself in the second of another counts on.
@@ -321,9 +417,9 @@ fn not_opened(dir: &Path, path: &Path, source: io::Error) -> RecordError {
         }
         Ok(meta) if !meta.is_dir() => not_a_directory(dir, "it is a file"),
         Ok(_) if is_missing && is_partial => RecordError::Refused(format!(
-            "{} was left by an interrupted run and has no record.json: delete it, \
-                 or its samples.parquet be kept if it has one",
-            shown(dir)
+            "{dir} was left by an interrupted run and has no record.json: `wiregauge recover \
+             {dir}` makes one of the rounds that had ended",
+            dir = shown(dir)
         )),
         Ok(_) if is_missing => not_a_directory(dir, "it holds no record.json"),
         _ => RecordError::reading(path, source),

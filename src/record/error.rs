@@ -50,14 +50,21 @@ impl RecordError {
         let (path, kind) = (shown(path), source.kind());
         let sentence = match kind {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
-                "the disk of {path} is full, so the record was abandoned and its part removed: \
-                 free some space or name a directory on another disk"
+                "the disk of {path} is full: free some space or name a directory on another disk"
             ),
-            _ => {
-                format!("writing {path}: {source}; the record was abandoned and its part removed")
-            }
+            _ => format!("writing {path}: {source}"),
         };
         RecordError::Disk { sentence, kind }
+    }
+
+    /// The same, with what became of what had been written before.
+    pub(crate) fn with(self, more: &str) -> RecordError {
+        match self {
+            RecordError::Disk { sentence, kind } => {
+                RecordError::Disk { sentence: format!("{sentence}; {more}"), kind }
+            }
+            other => other,
+        }
     }
 
     /// What the system said while `path` was read.

@@ -7,6 +7,7 @@
 mod case;
 pub mod directory;
 pub mod error;
+pub mod journal;
 mod plausible;
 mod round;
 pub mod sample_reader;

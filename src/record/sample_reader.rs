@@ -12,7 +12,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, FileReader, Length, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use std::collections::BTreeMap;
@@ -136,6 +136,14 @@ fn decode<T>(
         Ok(Err(e)) => Err(RecordError::samples(path, quoted(&e.to_string()))),
         Err(_) => Err(RecordError::samples(path, "it is damaged and cannot be decoded")),
     }
+}
+
+/// The row groups that a footer describes, which stands alone.
+pub(super) fn groups_of(path: &Path, footer: &[u8]) -> Result<Vec<RowGroupMetaData>, RecordError> {
+    let short = || RecordError::samples(path, "a part of its footer is too short");
+    let length = footer.len().checked_sub(TAIL as usize).ok_or_else(short)?;
+    let read = || ParquetMetaDataReader::decode_metadata(&footer[..length]);
+    Ok(decode(path, read)?.row_groups().to_vec())
 }
 
 /// The footer's length against the file's, before the library allocates by it.

@@ -8,10 +8,12 @@ use crate::sample::{RoundSamples, Sample};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical};
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{
+    FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData,
+};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{ColumnPath, Type};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,7 +69,7 @@ pub(super) fn schema() -> Result<Arc<Type>, ParquetError> {
 /// million round trips with three stamps each take 12.3 MB so, 18.1 MB with plain stamps, 27.5 MB
 /// with dictionaries. Without these a reader need not trust the size of one, either. Pages are of
 /// the first version since every reader knows them.
-fn properties(epoch: &str) -> WriterProperties {
+pub(super) fn properties(epoch: &str) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by(concat!("wiregauge ", env!("CARGO_PKG_VERSION")).to_string())
@@ -95,6 +97,8 @@ fn properties(epoch: &str) -> WriterProperties {
 pub struct SampleWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     path: PathBuf,
+    /// Row groups that [`SampleWriter::save`] has described.
+    saved: usize,
 }
 
 impl<W: Write + Send> SampleWriter<W> {
@@ -104,7 +108,7 @@ impl<W: Write + Send> SampleWriter<W> {
         let file = schema()
             .and_then(|schema| SerializedFileWriter::new(sink, schema, properties(epoch).into()))
             .map_err(|e| told(path, e))?;
-        Ok(SampleWriter { file, path: path.to_path_buf() })
+        Ok(SampleWriter { file, path: path.to_path_buf(), saved: 0 })
     }
 
     /// Adds a round. One without samples leaves no row.
@@ -127,6 +131,17 @@ impl<W: Write + Send> SampleWriter<W> {
         Ok(())
     }
 
+    /// Hands what was added to the sink; how many bytes it has now, and a footer of the row groups
+    /// since the last time alone.
+    pub(super) fn save(&mut self) -> Result<(u64, Vec<u8>), RecordError> {
+        self.file.flush().map_err(|e| RecordError::writing(&self.path, e))?;
+        let groups = self.file.flushed_row_groups();
+        let new = groups.get(self.saved..).unwrap_or_default();
+        let footer = footer(new, self.file.properties()).map_err(|e| told(&self.path, e))?;
+        self.saved = groups.len();
+        Ok((self.file.bytes_written() as u64, footer))
+    }
+
     /// Writes the footer and gives the sink back, flushed.
     pub fn finish(self) -> Result<W, RecordError> {
         self.file.into_inner().map_err(|e| told(&self.path, e))
@@ -146,6 +161,25 @@ impl<W: Write + Send> SampleWriter<W> {
         numbers(&mut group, samples, |s| s.flags.0.cast_signed())?;
         group.close().map(|_| ())
     }
+}
+
+/// The footer of a file with these row groups.
+pub(super) fn footer(
+    groups: &[RowGroupMetaData],
+    properties: &WriterProperties,
+) -> Result<Vec<u8>, ParquetError> {
+    let file = FileMetaData::new(
+        properties.writer_version().as_num(),
+        groups.iter().map(RowGroupMetaData::num_rows).sum(),
+        Some(properties.created_by().to_string()),
+        properties.key_value_metadata().cloned(),
+        Arc::new(SchemaDescriptor::new(schema()?)),
+        None,
+    );
+    let mut bytes = Vec::new();
+    let whole = ParquetMetaData::new(file, groups.to_vec());
+    ParquetMetaDataWriter::new(&mut bytes, &whole).finish()?;
+    Ok(bytes)
 }
 
 fn int32(what: &str, value: u32) -> Result<i32, RecordError> {

@@ -324,7 +324,10 @@ fn counted_as(metric: Metric) -> Metric {
 }
 
 /// What was included in the figures: name, value.
-fn method_notes(case: &Case, analysis: &dyn PatternAnalysis) -> BTreeMap<String, String> {
+pub(super) fn method_notes(
+    case: &Case,
+    analysis: &dyn PatternAnalysis,
+) -> BTreeMap<String, String> {
     let wait = match case.wait {
         Wait::Busy => "busy: both ends poll without a pause".to_string(),
         Wait::Block => "block: both ends sleep in the kernel".to_string(),

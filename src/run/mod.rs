@@ -11,12 +11,14 @@ pub mod conditions;
 pub mod counts;
 mod cpus;
 pub mod figures;
+mod keeper;
 mod marks;
 mod overhead;
 mod pairs;
 mod progress;
 mod rank;
 pub mod rates;
+pub mod recovered;
 pub mod round;
 pub mod search;
 pub mod start;
@@ -25,6 +27,7 @@ mod summary;
 mod threads;
 mod warnings;
 
+pub use keeper::Keeper;
 pub use progress::{Silent, Watcher};
 
 use crate::clock::{ChosenClock, Source};
@@ -32,7 +35,7 @@ use crate::control::fault::Fault;
 use crate::host::{Choice, Discipline, Environment, Noise};
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{ClockCost, OtherHost, Record, Round, Unavailable};
+use crate::record::schema::{ClockCost, OtherHost, PlanRecord, Record, Round, Unavailable};
 use crate::remote::host::RemoteHost;
 use crate::run::conditions::Conditions;
 use crate::run::rank::ThreadResult;
@@ -95,14 +98,12 @@ impl RunContext<'_> {
     }
 }
 
-/// Where every round's samples go as they come.
-pub type Keep<'a> = dyn FnMut(&RoundSamples) -> Result<(), RecordError> + 'a;
-
-/// Runs a plan, and hands every round's samples to `keep` as they come.
+/// Runs a plan, and hands every round to `keep` as it comes. Where that fails the run ends early,
+/// and its record is incomplete.
 pub fn run(
     plan: &Plan,
     context: &RunContext<'_>,
-    keep: &mut Keep<'_>,
+    keep: &mut dyn Keeper,
     watcher: &mut dyn Watcher,
 ) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
@@ -128,8 +129,11 @@ pub fn run(
         comparisons: Comparisons::start(plan, context, &time, &own_cpus, &environment)?,
         runs: Vec::new(),
         faults: Vec::new(),
+        head: head(context, summary::record(plan, context, &time, &environment, started)),
+        is_spoiled: false,
     };
     plan.cases.iter().for_each(|case| runner.add_run(case));
+    runner.begin()?;
     runner.all_points()?;
     let Runner { runs, faults, comparisons, plan, .. } = runner;
     let plan = &plan;
@@ -178,6 +182,12 @@ fn calibrated(asked: Option<Source>) -> Result<ChosenClock, Fault> {
     Ok(ChosenClock::calibrate(asked)?)
 }
 
+/// A record before its rounds, with what is known of the other hosts and of the transports.
+fn head(context: &RunContext<'_>, base: Record) -> Record {
+    let hosts = context.hosts.iter().map(|host| other_host(host, Vec::new(), None)).collect();
+    Record { hosts, unavailable: context.unavailable.clone(), ..base }
+}
+
 /// What the record says of another host.
 fn other_host(host: &RemoteHost, noise: Vec<Noise>, clock_cost: Option<ClockCost>) -> OtherHost {
     OtherHost {
@@ -192,7 +202,11 @@ fn other_host(host: &RemoteHost, noise: Vec<Noise>, clock_cost: Option<ClockCost
 
 struct Runner<'a, 'w> {
     plan: Plan,
-    keep: &'w mut Keep<'w>,
+    keep: &'w mut dyn Keeper,
+    /// The record without rounds.
+    head: Record,
+    /// Whether nothing more can be kept.
+    is_spoiled: bool,
     watcher: &'w mut dyn Watcher,
     conditions: Conditions<'a>,
     comparisons: Comparisons,
@@ -201,6 +215,13 @@ struct Runner<'a, 'w> {
 }
 
 impl Runner<'_, '_> {
+    /// Saves the record without rounds.
+    fn begin(&mut self) -> Result<(), RecordError> {
+        self.head.plan = PlanRecord::from(&self.plan);
+        self.head.runs = self.runs.iter().map(|run| run.without_rounds(&self.plan)).collect();
+        self.keep.begin(&self.head)
+    }
+
     /// All rounds of the plan's cases, and of those that a search adds to it.
     fn all_points(&mut self) -> Result<(), RunError> {
         for _ in 0..=search::MOST_PASSES {
@@ -211,6 +232,10 @@ impl Runner<'_, '_> {
                 return Ok(());
             }
             self.add_all(more);
+            if let Err(error) = self.begin() {
+                self.spoil(&error);
+                return Ok(());
+            }
         }
         self.all_rounds()
     }
@@ -333,11 +358,27 @@ impl Runner<'_, '_> {
                 self.faults.push(format!("{}: {fault}", self.plan.label(*index)));
                 interrupted |= fault.is_interrupted();
             }
+            self.save(*index, round);
             if !interrupted {
                 self.runs[*index].decide(self.plan.rounds);
             }
         }
-        Ok(interrupted)
+        Ok(interrupted || self.is_spoiled)
+    }
+
+    /// Saves a round of a run, where it has left anything.
+    fn save(&mut self, index: usize, round: u32) {
+        let saved = self.runs[index].saved().filter(|saved| saved.round.index == round);
+        let failed = |saved| self.keep.round(&saved).err();
+        if let Some(error) = saved.filter(|_| !self.is_spoiled).and_then(failed) {
+            self.spoil(&error);
+        }
+    }
+
+    /// Ends the run, since its rounds cannot be kept.
+    fn spoil(&mut self, error: &RecordError) {
+        self.is_spoiled = true;
+        self.faults.push(error.to_string());
     }
 
     /// Takes what a round of a case has left; its fault.
@@ -385,7 +426,9 @@ impl Runner<'_, '_> {
         counts.iter().for_each(|one| counts::add(&mut round.counts, one));
         analysis.complete_counts(&finished, &mut round.counts);
         let samples = pool(each);
-        (self.keep)(&samples)?;
+        if let Err(error) = self.keep.samples(&samples) {
+            self.spoil(&error);
+        }
         let messages = clients.iter().zip(servers).flat_map(|(client, server)| {
             clocks::messages(client.arena.rows(), server.arena.rows(), times)
         });

@@ -27,7 +27,7 @@ fn keep(spec: &str, count: u64) -> Fallible<Kept> {
     let dir = base.path().join("run");
     let mut writer = RunDirectory::create(&dir, Bytes(count * 64))?;
     let mut injected = Vec::new();
-    let record = run(&ping_pong_plan(spec, count)?, &mut |round| {
+    let record = run(&ping_pong_plan(spec, count)?, &mut |round: &RoundSamples| {
         injected.push(round.clone());
         writer.append(round)
     })?;

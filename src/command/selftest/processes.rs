@@ -8,6 +8,7 @@ use crate::control::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSI
 use crate::control::secret;
 use crate::plan::Request;
 use crate::record::schema::Metric;
+use crate::sample::RoundSamples;
 use crate::transport::TransportKind;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -72,7 +73,7 @@ pub fn t15_refusals() -> Outcome {
 pub fn t16_null() -> Outcome {
     let transports = vec![TransportKind::INSTRUMENT];
     let plan = Request { transports, rounds: Some(3), ..round_trips() }.plan()?;
-    let record = run(&plan, &mut |_| Ok(()))?;
+    let record = run(&plan, &mut |_: &RoundSamples| Ok(()))?;
     let measured = record.runs.first().ok_or("no run")?;
     let p50 = measured.quantile(Metric::Rtt, 0.5).ok_or("no median")?.0;
     let error = record.instrument.error_ns;

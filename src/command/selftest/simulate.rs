@@ -11,7 +11,7 @@ use crate::loops::gate::Gate;
 use crate::pattern::{latency, load, oneway, registry};
 use crate::plan::{Bound, Case, Plan, Request, Schedule};
 use crate::record::schema::Record;
-use crate::run::{self, Keep, Silent};
+use crate::run::{self, Keeper, Silent};
 use crate::sample::RoundSamples;
 use crate::sample::arena::Arena;
 use crate::sample::join::Times;
@@ -73,7 +73,7 @@ fn plan(mut request: Request, synthetic: &str, count: u64) -> Fallible<Plan> {
 }
 
 /// Runs a plan by agents, as a command does.
-pub fn run(plan: &Plan, keep: &mut Keep<'_>) -> Fallible<Record> {
+pub fn run(plan: &Plan, keep: &mut dyn Keeper) -> Fallible<Record> {
     let interrupted = AtomicBool::new(false);
     let context = context(&RunOptions::default(), &interrupted, &[], Vec::new())?;
     Ok(run::run(plan, &context, keep, &mut Silent)?)

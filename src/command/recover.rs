@@ -1,0 +1,21 @@
+//! `recover`: the record of a run that could not end, from what it had saved.
+
+use super::console::print_text;
+use super::{CommandError, Exit};
+use crate::cli::Typed;
+use crate::pattern::registry;
+use crate::record::{RunDirectory, SampleReader};
+use crate::report::{html, table};
+use crate::run::recovered;
+
+/// Completes a directory that a run left under a hidden name, and lets it appear.
+pub fn recover(typed: &Typed) -> Result<Exit, CommandError> {
+    let (writer, saved) = RunDirectory::recover(&typed.path("DIR"))?;
+    let samples = writer.samples_file();
+    let record = recovered::record(saved, SampleReader::open(&samples)?)?;
+    let page = html::render(&record, &registry::views(), SampleReader::open(&samples)?);
+    let kept = writer.finish(&record, &page)?;
+    print_text(&table::runs(&record, &registry::views()))?;
+    print_text(&table::notes(&record))?;
+    print_text(&format!("kept in {}\n", kept.display()))
+}

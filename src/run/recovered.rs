@@ -1,0 +1,96 @@
+//! The record of a run that did not end, from the rounds that it had saved.
+
+use super::counts::add;
+use crate::record::RecordError;
+use crate::record::journal::{Saved, SavedRound};
+use crate::record::schema::{Counts, Figure, Record, RecordedWarning, Run};
+use crate::sample::RoundSamples;
+use crate::stats::metric::durations;
+use crate::stats::{Metric, summarize};
+use crate::warning::Warning;
+use std::collections::BTreeMap;
+
+/// Durations of each metric, a vector a round.
+type Series = BTreeMap<Metric, Vec<Vec<f64>>>;
+
+/// Makes the record of what a run has saved. It is marked as incomplete. What only the end of a run
+/// gives (figures of several runs together, the noise, the instrument's overhead) is missing.
+pub fn record(
+    saved: Saved,
+    samples: impl Iterator<Item = Result<RoundSamples, RecordError>>,
+) -> Result<Record, RecordError> {
+    let Saved { mut record, rounds } = saved;
+    let mut series = vec![Series::new(); record.runs.len()];
+    for samples in samples {
+        let samples = samples?;
+        let place = (samples.run, samples.round);
+        let saved = rounds.iter().find(|saved| (saved.run, saved.round.index) == place);
+        let Some(series) = series.get_mut(samples.run as usize) else { continue };
+        for metric in saved.map_or(&[][..], |saved| &saved.metrics) {
+            let series_of_round = durations(&samples, *metric);
+            if !series_of_round.is_empty() {
+                series.entry(*metric).or_default().push(series_of_round);
+            }
+        }
+    }
+    record.finished = rounds.last().map_or(String::new(), |saved| saved.at.clone());
+    record.complete = false;
+    record.faults.push(format!(
+        "the run did not end; this was recovered from the {} rounds that it had saved",
+        rounds.len()
+    ));
+    for saved in rounds {
+        if let Some(run) = record.runs.get_mut(saved.run as usize) {
+            take(run, saved);
+        }
+    }
+    let threshold_ns = record.plan.threshold.0 as f64;
+    let planned = record.plan.rounds.least.max(1);
+    for (run, series) in record.runs.iter_mut().zip(&series) {
+        if let Some(fault) = finish(run, series, threshold_ns, planned) {
+            record.faults.push(fault);
+        }
+    }
+    Ok(record)
+}
+
+/// Adds a round to its run.
+fn take(run: &mut Run, saved: SavedRound) {
+    add(&mut run.counts, &saved.round.counts);
+    run.rounds.push(saved.round);
+    (run.rates, run.warnings) = (saved.rates, saved.warnings);
+}
+
+/// Computes the figures of a run; why it has none.
+fn finish(run: &mut Run, series: &Series, threshold_ns: f64, planned: u32) -> Option<String> {
+    let done = run.rounds.len() as u32;
+    run.complete = false;
+    run.stopped = format!("the run did not end; {done} rounds were saved");
+    if run.counts == Counts::default() {
+        return None;
+    }
+    let incomplete = Warning::Incomplete { done, planned };
+    run.warnings.push(RecordedWarning::from(&incomplete));
+    let unsaved: u64 = run.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
+    if unsaved > 0 {
+        return Some(format!(
+            "{}: {unsaved} samples had no row and went with the run, so it has no distributions",
+            run.label
+        ));
+    }
+    let bound_ns = run.widest_clock().map(|clock| clock.bound_ns);
+    let figure = |(metric, series): (&Metric, &Vec<Vec<f64>>)| {
+        let summary = summarize(series, threshold_ns);
+        let clock_bound_ns = bound_ns.filter(|_| metric.is_between_ends());
+        let p50 = summary.quantile(0.5).and_then(|quantile| quantile.value);
+        // As at the end of a run: a figure below the error of its clocks is none.
+        let is_above = clock_bound_ns.is_none_or(|bound| p50.is_some_and(|p50| p50.0 > bound));
+        let figure = Figure { metric: *metric, unit: "ns".into(), summary, clock_bound_ns };
+        is_above.then_some(figure)
+    };
+    let mut figures: Vec<Figure> = series.iter().filter_map(figure).collect();
+    // The one that answers the question first.
+    figures.sort_by_key(|figure| figure.metric.name() != run.headline);
+    run.figures = figures;
+    None
+}
