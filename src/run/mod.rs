@@ -132,8 +132,6 @@ pub fn run(
         head: head(context, summary::record(plan, context, &time, &environment, started)),
         is_spoiled: false,
     };
-    plan.cases.iter().for_each(|case| runner.add_run(case));
-    runner.begin()?;
     runner.all_points()?;
     let Runner { runs, faults, comparisons, plan, .. } = runner;
     let plan = &plan;
@@ -162,7 +160,6 @@ pub fn run(
     Ok(Record {
         pairs: pairs::figures(plan, &runs),
         finished: jiff::Timestamp::now().to_string(),
-        unavailable: context.unavailable.clone(),
         complete,
         faults,
         instrument,
@@ -182,10 +179,10 @@ fn calibrated(asked: Option<Source>) -> Result<ChosenClock, Fault> {
     Ok(ChosenClock::calibrate(asked)?)
 }
 
-/// A record before its rounds, with what is known of the other hosts and of the transports.
+/// A record before its rounds, with what is known of the other hosts.
 fn head(context: &RunContext<'_>, base: Record) -> Record {
     let hosts = context.hosts.iter().map(|host| other_host(host, Vec::new(), None)).collect();
-    Record { hosts, unavailable: context.unavailable.clone(), ..base }
+    Record { hosts, ..base }
 }
 
 /// What the record says of another host.
@@ -224,6 +221,8 @@ impl Runner<'_, '_> {
 
     /// All rounds of the plan's cases, and of those that a search adds to it.
     fn all_points(&mut self) -> Result<(), RunError> {
+        self.plan.cases.clone().iter().for_each(|case| self.add_run(case));
+        self.begin()?;
         for _ in 0..=search::MOST_PASSES {
             self.all_rounds()?;
             let is_whole = self.faults.is_empty() && self.runs.iter().all(RunSoFar::is_complete);

@@ -35,7 +35,7 @@ pub fn record(
         instrument: overhead::instrument(&[], time.report.resolution_ns),
         noise: Vec::new(),
         runs: Vec::new(),
-        unavailable: Vec::new(),
+        unavailable: context.unavailable.clone(),
         warnings: injected.into_iter().collect(),
         environment: environment.clone(),
         hosts: Vec::new(),
