@@ -123,6 +123,27 @@ fn waiting(scratch: &Scratch) -> (Controller, String) {
 }
 
 #[test]
+fn a_slow_link_warms_up_by_the_time_and_a_stream_that_is_cut_off_loses_nothing() {
+    let Some(scratch) = scratch() else { return };
+    // 1000 messages of 64 KiB take 17 s at this rate.
+    let line = "wiregauge bandwidth --transport tcp --wait block --time 1s --rounds 1 --to wg-h2 \
+                --out";
+    let out = scratch.join("slow").display().to_string();
+    let words: Vec<&str> = line.split(' ').chain([out.as_str()]).collect();
+    let ended = inside(&scratch, "--rate 30mbit", &words);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("slow")).unwrap();
+    let round = &record.runs[0].rounds[0];
+    let counts = round.counts;
+    assert!(counts.warmup < counts.received, "{counts:?}");
+    assert!(counts.sent < 500, "a tenth of 1 s, and 1 s: {counts:?}");
+    assert_eq!(counts.lost, 0);
+    assert_eq!(counts.unfinished, counts.sent - counts.received);
+    let rate = record.runs[0].rates[0].rate.value;
+    assert!((1.8e6..3.8e6).contains(&rate), "{rate} B/s");
+}
+
+#[test]
 fn everything_goes_with_a_signal() {
     let Some(scratch) = scratch() else { return };
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {

@@ -28,6 +28,7 @@ fn record(plan: Plan) -> Record {
         rates: Vec::new(),
         details: None,
         counts: Counts::default(),
+        stalls: Vec::new(),
         included: Default::default(),
         warnings: Vec::new(),
     };

@@ -14,6 +14,9 @@ pub struct ResourceUse {
     pub system_ns: f64,
     /// CPU time of both kinds in nanoseconds, exact: by the clock of the thread.
     pub cpu_ns: f64,
+    /// For how long it was ready to run and another thread had its CPU, in nanoseconds; `None`: the
+    /// kernel does not count that.
+    pub waited_ns: Option<f64>,
     /// Context switches that were asked for (a blocking call).
     pub voluntary_switches: u64,
     /// Context switches that were suffered (preemption).
@@ -33,6 +36,7 @@ impl ResourceUse {
             user_ns: ns(usage.user_time()),
             system_ns: ns(usage.system_time()),
             cpu_ns: cpu.tv_sec as f64 * 1e9 + cpu.tv_nsec as f64,
+            waited_ns: waited_ns(),
             voluntary_switches: count(usage.voluntary_context_switches()),
             involuntary_switches: count(usage.involuntary_context_switches()),
             page_faults: count(usage.minor_page_faults()) + count(usage.major_page_faults()),
@@ -42,13 +46,19 @@ impl ResourceUse {
     /// What two have used together.
     #[must_use]
     pub fn and(&self, other: &ResourceUse) -> ResourceUse {
-        self.combine(other, 1.0, u64::saturating_add)
+        let waited_ns = match (self.waited_ns, other.waited_ns) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        ResourceUse { waited_ns, ..self.combine(other, 1.0, u64::saturating_add) }
     }
 
     /// What was used since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &ResourceUse) -> ResourceUse {
-        self.combine(earlier, -1.0, u64::saturating_sub)
+        let waited = self.waited_ns.zip(earlier.waited_ns);
+        let waited_ns = waited.map(|(now, earlier)| (now - earlier).max(0.0));
+        ResourceUse { waited_ns, ..self.combine(earlier, -1.0, u64::saturating_sub) }
     }
 
     fn combine(&self, b: &ResourceUse, sign: f64, count: fn(u64, u64) -> u64) -> ResourceUse {
@@ -57,6 +67,7 @@ impl ResourceUse {
             user_ns: ns(a.user_ns, b.user_ns),
             system_ns: ns(a.system_ns, b.system_ns),
             cpu_ns: ns(a.cpu_ns, b.cpu_ns),
+            waited_ns: None,
             voluntary_switches: count(a.voluntary_switches, b.voluntary_switches),
             involuntary_switches: count(a.involuntary_switches, b.involuntary_switches),
             page_faults: count(a.page_faults, b.page_faults),
@@ -64,9 +75,30 @@ impl ResourceUse {
     }
 }
 
+/// The second number of /proc/thread-self/schedstat (Documentation/scheduler/sched-stats.rst): time
+/// spent waiting to run on a CPU.
+fn waited_ns() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waiting_for_a_cpu_is_counted_where_the_kernel_counts_it() {
+        let of = |waited_ns| ResourceUse { waited_ns, ..ResourceUse::default() };
+        let (none, some) = (of(None), of(Some(5.0)));
+        assert_eq!((none.and(&some).waited_ns, some.and(&some).waited_ns), (Some(5.0), Some(10.0)));
+        assert_eq!(none.and(&none).waited_ns, None);
+        assert_eq!(
+            (some.since(&of(Some(2.0))).waited_ns, some.since(&none).waited_ns),
+            (Some(3.0), None)
+        );
+        let is_counted = std::path::Path::new("/proc/thread-self/schedstat").exists();
+        assert_eq!(ResourceUse::of_thread().waited_ns.is_some(), is_counted);
+    }
 
     #[test]
     fn fresh_pages_are_counted_as_faults_and_the_difference_holds_only_them() {
@@ -75,7 +107,8 @@ mod tests {
         super::super::touch(&mut region);
         let used = ResourceUse::of_thread().since(&before);
         assert!(ResourceUse::of_thread().page_faults >= used.page_faults);
-        assert_eq!(before.since(&before), ResourceUse::default());
+        let none = ResourceUse { waited_ns: None, ..before.since(&before) };
+        assert_eq!(none, ResourceUse::default());
     }
 
     #[test]

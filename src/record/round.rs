@@ -1,5 +1,5 @@
-//! How rounds began that were to begin at one instant, and what ended them, as it stands in the
-//! record.
+//! How rounds began that were to begin at one instant, what ended them, and which gaps stand out of
+//! them, as it stands in the record.
 
 use crate::loops::Ended;
 use serde::{Deserialize, Serialize};
@@ -43,4 +43,39 @@ pub struct Begin {
     pub late_ns: f64,
     /// What that may be wrong by, because of the end's clock.
     pub bound_ns: f64,
+}
+
+/// A message, or a time between two stamps of a rate, that took far longer than the others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// Number of the round.
+    pub round: u32,
+    /// The thread whose message it was.
+    pub thread: u32,
+    /// When it began, after the begin of the round.
+    pub at_ns: f64,
+    /// How long it was.
+    pub length_ns: f64,
+    /// For how long the client's thread waited for a CPU in the whole round; `None`: not known.
+    pub client_waited_ns: Option<f64>,
+    /// The same of the server's.
+    pub server_waited_ns: Option<f64>,
+    /// What these two say of it.
+    pub cause: StallCause,
+}
+
+crate::options::named_enum! {
+    /// Which end waited for a CPU about as long as a gap was, in its round.
+    pub enum StallCause {
+        /// The client, and the server did not.
+        ClientWaited = "client_waited",
+        /// The server, and the client did not.
+        ServerWaited = "server_waited",
+        /// Both.
+        BothWaited = "both_waited",
+        /// Neither: what stood still was the host below, or the path.
+        NeitherWaited = "neither_waited",
+        /// The counters do not decide.
+        Unknown = "unknown",
+    }
 }

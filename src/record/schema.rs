@@ -242,7 +242,7 @@ pub struct Instrument {
     pub recording_ns: f64,
 }
 
-pub use super::round::{Begin, RoundEnd, Start};
+pub use super::round::{Begin, RoundEnd, Stall, StallCause, Start};
 pub use crate::warning::{RecordedWarning, Severity, Subject};
 
 /// A transport that could not be measured.
@@ -279,6 +279,9 @@ pub struct Run {
     pub details: Option<serde_json::Value>,
     /// All messages of all rounds, by what became of them.
     pub counts: Counts,
+    /// The longest gaps that stand out of its rounds, the longest first; few.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
     /// What was included in the figures: name, value.
     pub included: BTreeMap<String, String>,
     /// What weakens its figures.
@@ -422,6 +425,8 @@ pub struct Usage {
     /// CPU time of both kinds, by the clocks of the threads; 0 in older records.
     #[serde(default)]
     pub cpu_ns: f64,
+    /// For how long its threads were ready to run and others had their CPUs; `None`: not counted.
+    pub waited_ns: Option<f64>,
     /// Context switches that it asked for.
     pub voluntary_switches: u64,
     /// Context switches that it suffered.

@@ -9,7 +9,7 @@ use crate::agent::execution::PatternExecution;
 use crate::control::fault::Fault;
 use crate::host::{CpuPair, Noise};
 use crate::plan::{Case, Plan};
-use crate::record::schema::{Counts, Figure, RateFigure, Round};
+use crate::record::schema::{Counts, Figure, RateFigure, Round, Stall};
 use crate::sample::Sample;
 use crate::sample::arena::Row;
 use crate::sample::histogram::LiveHistogram;
@@ -170,6 +170,8 @@ pub struct RunSoFar {
     /// Of the client's CPU, and of the server's.
     pub(super) noise: [Vec<Noise>; 2],
     pub(super) warnings: Vec<Warning>,
+    /// Gaps that stand out of its rounds.
+    pub(super) stalls: Vec<Stall>,
     /// How many rounds are enough, once the first ones have said it.
     pub(super) enough: Option<u32>,
     /// Why no further round is wanted: a sentence where the rounds ended as planned.
@@ -204,6 +206,7 @@ impl RunSoFar {
             recording_ns: Vec::new(),
             noise: Default::default(),
             warnings: is_short.then_some(warning).into_iter().collect(),
+            stalls: Vec::new(),
             enough: None,
             stop: None,
         }

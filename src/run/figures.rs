@@ -2,8 +2,8 @@
 
 use super::analysis::{Completion, PatternAnalysis, RoundSeen, RunSoFar};
 use super::counts::add;
-use super::overhead;
 use super::threads::{self, ended};
+use super::{overhead, stalls};
 use crate::clock::Timebase;
 use crate::control::protocol::Outcome;
 use crate::loops::waiter::ADAPTIVE_SPIN;
@@ -63,6 +63,8 @@ impl RunSoFar {
                 self.series.entry(metric).or_default().push(series);
             }
         }
+        let is_rate = self.analysis.is_rate();
+        self.stalls.extend(stalls::of_round(case, &samples.samples, &round, is_rate));
         let seen = RoundSeen {
             case,
             samples: &samples,
@@ -255,6 +257,8 @@ impl RunSoFar {
         let is_real = !self.case.transport.descriptor().one_process;
         let first = figures.first().filter(|_| is_real);
         self.warnings.extend(first.and_then(|figure| overhead::below(figure, instrument)));
+        let (stalls, notes) = stalls::of_run(std::mem::take(&mut self.stalls));
+        self.warnings.extend(notes);
         let included = method_notes(&self.case, self.analysis);
         let headline = match self.analysis.is_rate() {
             true => rates.first().map(|figure| figure.metric.name()),
@@ -281,6 +285,7 @@ impl RunSoFar {
             rates,
             details: completion.details,
             counts: self.counts,
+            stalls,
             included,
             warnings: RecordedWarning::each_once(&self.warnings),
         }

@@ -66,6 +66,7 @@ impl RunSoFar {
             rates: Vec::new(),
             details: None,
             counts: Counts::default(),
+            stalls: Vec::new(),
             included: method_notes(&self.case, self.analysis),
             warnings: Vec::new(),
         }

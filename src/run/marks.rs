@@ -4,9 +4,16 @@
 use crate::plan::Case;
 use crate::sample::{Flags, Sample};
 
-/// Marks the samples of one thread.
-pub(super) fn mark(case: &Case, samples: &mut [Sample]) {
-    end_warmup(samples, case.warmup_time().0 as f64);
+/// Marks the samples of one thread; `is_rate`: what arrives makes the figures.
+pub(super) fn mark(case: &Case, is_rate: bool, samples: &mut [Sample]) {
+    let submit = |s: &Sample| if s.submit_ns.is_nan() { s.receive_ns } else { s.submit_ns };
+    let receive = |s: &Sample| s.receive_ns;
+    let most_ns = case.warmup_time().0 as f64;
+    match is_rate {
+        // A sender fills the buffers of a slow path at once.
+        true => end_warmup(samples, most_ns, receive),
+        false => end_warmup(samples, most_ns, submit),
+    }
     if !case.transport.loses(&case.settings) {
         name_unfinished(samples);
     }
@@ -14,12 +21,11 @@ pub(super) fn mark(case: &Case, samples: &mut [Sample]) {
 
 /// Ends the warm-up where its messages last longer than `most_ns`: the later ones of them count.
 /// Each direction has its own begin.
-fn end_warmup(samples: &mut [Sample], most_ns: f64) {
-    let time = |s: &Sample| if s.submit_ns.is_nan() { s.receive_ns } else { s.submit_ns };
+fn end_warmup(samples: &mut [Sample], most_ns: f64, time: impl Fn(&Sample) -> f64) {
     for way in [Flags::default(), Flags::REVERSE] {
         let is_own =
             |s: &Sample| s.flags.has(Flags::WARMUP) && s.flags.has(Flags::REVERSE) == (way.0 != 0);
-        let times = samples.iter().filter(|s| is_own(s)).map(time);
+        let times = samples.iter().filter(|s| is_own(s)).map(&time);
         let begin = times.filter(|ns| !ns.is_nan()).fold(f64::INFINITY, f64::min);
         for sample in samples.iter_mut().filter(|s| is_own(s)) {
             if time(sample) - begin >= most_ns {
@@ -51,14 +57,14 @@ mod tests {
         let mut samples: Vec<Sample> = (0..1000)
             .map(|i| sample(f64::from(i) * 17.5e6, f64::from(i + 1) * 17.5e6, Flags::WARMUP))
             .collect();
-        end_warmup(&mut samples, 2e8);
+        end_warmup(&mut samples, 2e8, |s| s.submit_ns);
         let warm = samples.iter().take_while(|s| s.flags.has(Flags::WARMUP)).count();
         assert_eq!(warm, 12, "0.2 s");
         assert!(samples[warm..].iter().all(|s| !s.flags.has(Flags::WARMUP)));
         // One by one they are as many as their number says.
         let mut quick: Vec<Sample> =
             (0..1000).map(|i| sample(f64::from(i), f64::NAN, Flags::WARMUP)).collect();
-        end_warmup(&mut quick, 2e8);
+        end_warmup(&mut quick, 2e8, |s| s.submit_ns);
         assert!(quick.iter().all(|s| s.flags.has(Flags::WARMUP)));
     }
 
@@ -71,7 +77,7 @@ mod tests {
             sample(f64::NAN, 100.0, back),
             sample(f64::NAN, 103.0, back),
         ];
-        end_warmup(&mut samples, 4.0);
+        end_warmup(&mut samples, 4.0, |s| s.receive_ns);
         let warm = samples.map(|s| s.flags.has(Flags::WARMUP));
         assert_eq!(warm, [true, false, true, true]);
     }

@@ -21,6 +21,7 @@ pub mod rates;
 pub mod recovered;
 pub mod round;
 pub mod search;
+mod stalls;
 pub mod start;
 pub mod start_barrier;
 mod summary;
@@ -415,7 +416,7 @@ impl Runner<'_, '_> {
             let server = servers.get(number);
             let rows = [client.arena.rows(), server.map_or(&[][..], |s| s.arena.rows())];
             let mut samples = analysis.samples(case, number, rows, times);
-            marks::mark(case, &mut samples);
+            marks::mark(case, analysis.is_rate(), &mut samples);
             let mut counts =
                 counts::counts(case, analysis.arrivals(case), client, server, &samples);
             analysis.complete_thread_counts(case, &samples, &mut counts);

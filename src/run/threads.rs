@@ -30,6 +30,7 @@ pub(super) fn usage(parts: &[ThreadResult]) -> Usage {
         user_ns: used.user_ns,
         system_ns: used.system_ns,
         cpu_ns: used.cpu_ns,
+        waited_ns: used.waited_ns,
         voluntary_switches: used.voluntary_switches,
         involuntary_switches: used.involuntary_switches,
         page_faults: used.page_faults,

@@ -295,6 +295,11 @@ warnings! {
     says("{count} of {of} samples are only in the histogram: error 0.05 %, time order unknown"),
     advises("use a shorter --time to keep every sample");
 
+    /// One message, or one time between two stamps, stands out.
+    "stall" Note Stall { length_ns: f64, at_s: f64, round: u32, why: String }
+    says("one gap of {} at {at_s:.1} s of round {round}: {why}", time(*length_ns)),
+    advises("isolate the CPUs (isolcpus=, nohz_full=); if neither end waited: see host and path");
+
     /// Messages never came.
     "loss" Warning Loss { lost: u64, sent: u64, in_figures: bool }
     says("{lost} of {sent} messages were lost ({}); {}",

@@ -62,6 +62,12 @@ fn of_samples() -> Vec<Warning> {
         Loss { lost: 700_000, sent: many, in_figures: true },
         Unfinished { unfinished: 70_000, sent: many, in_figures: true },
         Unsent { unsent: many, sent: many },
+        Stall {
+            length_ns: 1.2345e9,
+            at_s: 100.8,
+            round: 29,
+            why: "the server waited 1234.5 ms for its CPU in that round".into(),
+        },
         UnknownSequence { messages: many },
         GeneratorLate { share: 0.1234, allowed_ns: 1000.0, worst_ns: 4.2e6 },
         GeneratorBlocked { times: many / 100, sent: many },

@@ -292,6 +292,15 @@ fn full_run() -> Run {
         }],
         details: serde_json::to_value(rpc::lengths(&full_summary())).ok(),
         counts: counts(),
+        stalls: vec![Stall {
+            round: 0,
+            thread: 0,
+            at_ns: 8e8,
+            length_ns: 7.1e6,
+            client_waited_ns: Some(1e4),
+            server_waited_ns: Some(7.3e6),
+            cause: StallCause::ServerWaited,
+        }],
         included: BTreeMap::from([("inline".to_string(), "no".to_string())]),
         warnings: vec![warning()],
     }
@@ -323,6 +332,7 @@ fn full_round() -> Round {
         cpu_ns: 2.9e6,
         voluntary_switches: 1,
         involuntary_switches: 2,
+        waited_ns: Some(4e6),
         page_faults: 3,
         pinned: true,
         locked: false,

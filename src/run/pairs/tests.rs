@@ -37,6 +37,7 @@ fn run(plan: &Plan, index: usize) -> Run {
         rates: Vec::new(),
         details: None,
         counts: Default::default(),
+        stalls: Vec::new(),
         included: Default::default(),
         warnings: Vec::new(),
     }

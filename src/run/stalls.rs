@@ -1,0 +1,239 @@
+//! Single gaps that stand out of a round, and what the counters of both ends say of them. Pure.
+
+use crate::plan::Case;
+use crate::record::schema::{Round, Stall, StallCause, Usage};
+use crate::sample::{Flags, Sample};
+use crate::stats::quantile::rank;
+use crate::warning::Warning;
+use std::collections::BTreeMap;
+
+/// A gap is at least so long: shorter ones are the tail, which the quantiles show.
+const LEAST_NS: f64 = 1e6;
+/// ... and so many medians of its round.
+const MEDIANS: f64 = 20.0;
+/// Gaps of a run that are kept: the longest.
+const MOST: usize = 3;
+/// Messages of a round from which its median is taken, evenly spread.
+const LOOKED_AT: usize = 1 << 14;
+/// An end that waited for this share of a gap or more may have caused it ...
+const WAITED: f64 = 0.9;
+/// ... and one that waited for less than this has not.
+const NOT_WAITED: f64 = 0.5;
+
+/// What takes time in a round: a message, or (of a rate) the time between two stamps.
+#[derive(Clone, Copy)]
+struct Span {
+    begin_ns: f64,
+    length_ns: f64,
+    thread: u32,
+}
+
+/// The longest gaps of a round that stand out. Of those that overlap the longest is kept: what one
+/// stall held up waited together.
+pub(super) fn of_round(
+    case: &Case,
+    samples: &[Sample],
+    round: &Round,
+    is_rate: bool,
+) -> Vec<Stall> {
+    let Some(median_ns) = median(samples, is_rate) else { return Vec::new() };
+    let least_ns = LEAST_NS.max(MEDIANS * median_ns);
+    let mut found: Vec<Span> = Vec::new();
+    let mut until_ns = f64::NEG_INFINITY;
+    for span in spans(samples, is_rate).filter(|span| span.length_ns >= least_ns) {
+        match found.last_mut().filter(|_| span.begin_ns < until_ns) {
+            Some(last) if last.length_ns < span.length_ns => *last = span,
+            Some(_) => {}
+            None => {
+                keep_longest(&mut found, |span| span.length_ns, 8 * MOST);
+                found.push(span);
+            }
+        }
+        until_ns = until_ns.max(span.begin_ns + span.length_ns);
+    }
+    keep_longest(&mut found, |span| span.length_ns, MOST);
+    // Simulated time passes whatever the thread waits for.
+    let is_real = !case.transport.simulates_time();
+    found.into_iter().map(|span| stall(span, round, is_real)).collect()
+}
+
+/// The gaps of a run: the longest of those of its rounds, and a note of each.
+pub(super) fn of_run(mut stalls: Vec<Stall>) -> (Vec<Stall>, Vec<Warning>) {
+    keep_longest(&mut stalls, |stall| stall.length_ns, MOST);
+    stalls.sort_by(|a, b| b.length_ns.total_cmp(&a.length_ns));
+    let notes = stalls.iter().map(|stall| {
+        let Stall { length_ns, at_ns, round, .. } = *stall;
+        Warning::Stall { length_ns, at_s: at_ns / 1e9, round, why: why(stall) }
+    });
+    let notes = notes.collect();
+    (stalls, notes)
+}
+
+/// Drops all but the longest where there are more, and keeps their order.
+fn keep_longest<T>(all: &mut Vec<T>, length: impl Fn(&T) -> f64, most: usize) {
+    if all.len() <= most {
+        return;
+    }
+    let mut lengths: Vec<f64> = all.iter().map(&length).collect();
+    lengths.sort_by(|a, b| b.total_cmp(a));
+    let least = lengths[MOST - 1];
+    all.retain(|one| length(one) >= least);
+    all.truncate(most);
+}
+
+/// What took time after the warm-up, in the order of the samples.
+fn spans(samples: &[Sample], is_rate: bool) -> impl Iterator<Item = Span> {
+    let mut last: BTreeMap<(u32, bool), f64> = BTreeMap::new();
+    samples.iter().filter_map(move |s| {
+        let begin_ns = match is_rate {
+            true => last.insert((s.thread, s.flags.has(Flags::REVERSE)), s.receive_ns)?,
+            false if s.intended_ns.is_nan() => s.submit_ns,
+            false => s.intended_ns,
+        };
+        let length_ns = s.receive_ns - begin_ns;
+        let counts = length_ns.is_finite() && !s.flags.has(Flags::WARMUP);
+        counts.then_some(Span { begin_ns, length_ns, thread: s.thread })
+    })
+}
+
+fn median(samples: &[Sample], is_rate: bool) -> Option<f64> {
+    let every = samples.len().div_ceil(LOOKED_AT).max(1);
+    let looked_at = spans(samples, is_rate).step_by(every);
+    let mut lengths: Vec<f64> = looked_at.map(|span| span.length_ns).collect();
+    let at = (rank(0.5, lengths.len() as u64) as usize).checked_sub(1)?;
+    (at < lengths.len()).then(|| *lengths.select_nth_unstable_by(at, f64::total_cmp).1)
+}
+
+fn stall(span: Span, round: &Round, is_real: bool) -> Stall {
+    let Span { begin_ns, length_ns, thread } = span;
+    let of_thread = round.threads.get(thread as usize);
+    let waited = |usage: &Usage| usage.waited_ns.filter(|_| is_real);
+    let client_waited_ns = waited(of_thread.map_or(&round.client, |thread| &thread.client));
+    let server_waited_ns = waited(of_thread.map_or(&round.server, |thread| &thread.server));
+    Stall {
+        round: round.index,
+        thread,
+        at_ns: begin_ns - round.started_ns,
+        length_ns,
+        client_waited_ns,
+        server_waited_ns,
+        cause: cause(length_ns, client_waited_ns, server_waited_ns),
+    }
+}
+
+/// What the times for which both ends waited for a CPU, in the whole round, say of a gap.
+fn cause(length_ns: f64, client: Option<f64>, server: Option<f64>) -> StallCause {
+    let Some((client, server)) = client.zip(server) else { return StallCause::Unknown };
+    let may = |waited_ns: f64| waited_ns >= WAITED * length_ns;
+    let has_not = |waited_ns: f64| waited_ns < NOT_WAITED * length_ns;
+    match (may(client), may(server)) {
+        (true, true) => StallCause::BothWaited,
+        (true, false) if has_not(server) => StallCause::ClientWaited,
+        (false, true) if has_not(client) => StallCause::ServerWaited,
+        (false, false) if has_not(client) && has_not(server) => StallCause::NeitherWaited,
+        _ => StallCause::Unknown,
+    }
+}
+
+fn why(stall: &Stall) -> String {
+    let waited = |who: &str, ns: Option<f64>| {
+        let ms = ns.unwrap_or_default() / 1e6;
+        format!("the {who} waited {ms:.1} ms for its CPU in that round")
+    };
+    match stall.cause {
+        StallCause::ClientWaited => waited("client", stall.client_waited_ns),
+        StallCause::ServerWaited => waited("server", stall.server_waited_ns),
+        StallCause::BothWaited => "both ends waited so long for their CPUs".into(),
+        StallCause::NeitherWaited => "neither end waited so long for its CPU".into(),
+        StallCause::Unknown => "the counters do not say why".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::latency;
+    use crate::warning::RecordedWarning;
+
+    fn case() -> Case {
+        latency::request(latency::Spec::default()).plan().unwrap().cases.remove(0)
+    }
+
+    /// Round trips of 10 us, one after another, with some that take longer.
+    fn samples(slow: &[(u64, f64)]) -> Vec<Sample> {
+        let mut now = 5e8;
+        let none = f64::NAN;
+        let sample = |number: u64| {
+            let took = slow.iter().find(|(at, _)| *at == number).map_or(1e4, |(_, ns)| *ns);
+            let submit = now;
+            now += took;
+            Sample::new(number, 64, [none, submit, none, now, none], Flags::default())
+        };
+        (0..1000).map(sample).collect()
+    }
+
+    fn round(client_waited_ns: f64, server_waited_ns: f64) -> Round {
+        let usage = |ns| Usage { waited_ns: Some(ns), ..Usage::default() };
+        let (client, server) = (usage(client_waited_ns), usage(server_waited_ns));
+        Round { index: 3, started_ns: 5e8, client, server, ..Round::default() }
+    }
+
+    fn said(samples: &[Sample], round: &Round) -> Vec<String> {
+        let (_, notes) = of_run(of_round(&case(), samples, round, false));
+        notes.iter().map(|note| RecordedWarning::from(note).sentence).collect()
+    }
+
+    #[test]
+    fn a_stall_has_its_place_its_length_and_the_end_that_waited() {
+        let one = samples(&[(500, 7.1e6)]);
+        let at = "one gap of 7.10 ms at 0.0 s of round 3";
+        assert_eq!(
+            said(&one, &round(1e4, 7.3e6)),
+            [format!("{at}: the server waited 7.3 ms for its CPU in that round")]
+        );
+        assert_eq!(
+            said(&one, &round(7e6, 0.0)),
+            [format!("{at}: the client waited 7.0 ms for its CPU in that round")]
+        );
+        let neither = "neither end waited so long for its CPU";
+        assert_eq!(said(&one, &round(0.0, 1e6)), [format!("{at}: {neither}")]);
+        // Half of it on one side proves nothing, nor does a kernel that does not count.
+        let unknown = [format!("{at}: the counters do not say why")];
+        assert_eq!(said(&one, &round(5e6, 0.0)), unknown);
+        let uncounted = Round { client: Usage::default(), ..round(0.0, 0.0) };
+        assert_eq!(said(&one, &uncounted), unknown);
+        assert!(said(&samples(&[]), &round(0.0, 7e6)).is_empty());
+        assert!(said(&samples(&[(9, 9e5)]), &round(0.0, 7e6)).is_empty(), "the tail");
+    }
+
+    #[test]
+    fn the_longest_gaps_are_kept_and_what_one_stall_held_up_is_one() {
+        let many = samples(&[(10, 2e6), (30, 9e6), (50, 3e6), (70, 8e6), (90, 7e6)]);
+        let found = of_round(&case(), &many, &round(0.0, 0.0), false);
+        let lengths = |stalls: &[Stall]| stalls.iter().map(|s| s.length_ns).collect::<Vec<_>>();
+        assert_eq!(lengths(&found), [9e6, 8e6, 7e6]);
+        // An open loop: ten thousand requests, of which those of 20 ms wait for its end.
+        let late = |number: u32| {
+            let intended = f64::from(number) * 1e4;
+            let end = if (2000..4000).contains(&number) { 4e7 } else { intended + 5e3 };
+            let stamps = [intended, intended, f64::NAN, end, f64::NAN];
+            Sample::new(number.into(), 64, stamps, Flags::default())
+        };
+        let open: Vec<Sample> = (0..10_000).map(late).collect();
+        let found = of_round(&case(), &open, &Round::default(), false);
+        assert_eq!((lengths(&found), found[0].at_ns), (vec![2e7], 2e7));
+    }
+
+    #[test]
+    fn a_rate_has_gaps_between_its_stamps() {
+        let mark = |number: u32| {
+            let receive = f64::from(number) * 1e4 + if number < 700 { 0.0 } else { 4e6 };
+            let none = f64::NAN;
+            Sample::new(number.into(), 64, [none, none, none, receive, none], Flags::default())
+        };
+        let marks: Vec<Sample> = (0..1000).map(mark).collect();
+        let found = of_round(&case(), &marks, &Round::default(), true);
+        let [Stall { length_ns, at_ns, .. }] = found[..] else { panic!("{found:?}") };
+        assert_eq!((length_ns, at_ns), (4.01e6, 6.99e6));
+    }
+}
