@@ -6,6 +6,8 @@ mod controller;
 #[path = "agents/daemon.rs"]
 #[allow(dead_code)]
 mod daemon;
+#[path = "hostile/driver.rs"]
+mod driver;
 #[path = "hostile/agent.rs"]
 mod hostile_agent;
 

@@ -5,7 +5,7 @@ use crate::clock::exchange::ExchangeEnd;
 use crate::control::frame;
 use crate::control::protocol::{AnswerClock, FromAgent, ToAgent};
 use crate::host::{self, ResourceUse};
-use crate::transport::{address_of_site, bind_within_limits};
+use crate::transport::{address_of_site, bind_within_limits, is_peer};
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) fn answer(
     let address = answering.address().map_err(unable(WHAT))?;
     frame::write(output, &FromAgent::ClockAddress(address))?;
     while !matches!(control.try_recv(), Err(TryRecvError::Disconnected)) {
-        answering.answer(CHECK).map_err(unable(WHAT))?;
+        answering.answer(CHECK, is_peer).map_err(unable(WHAT))?;
     }
     let cpu_ns = ResourceUse::of_thread().since(&before).cpu_ns;
     // Fails only where the controller is gone.

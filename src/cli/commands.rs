@@ -3,12 +3,11 @@
 use super::command_def::{CommandDef, Typed};
 use super::common_options::{self as common, CLOCK, CPUS, DRAW, JSON, PAIRS, RANK, REACH, RECORD};
 use super::{ClockOptions, Command, StudyOptions, place, testbed, values};
-use crate::host;
+use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
 use crate::remote::daemon::caps::Caps;
-use crate::remote::daemon::network::Network;
 use crate::report::export::Format;
 use crate::stats::limit::Limit;
 use crate::transport::{TransportKind, settings};
@@ -249,6 +248,22 @@ const AGENT: CommandDef = CommandDef {
                 .metavar("RATE")
                 .default_note("any"),
                 OptionDef::size("most-memory", "Most memory of a round").default("2GiB"),
+                OptionDef::size("total-memory", "Most memory of all rounds at once")
+                    .default("4GiB"),
+                OptionDef::parsed::<Network>(
+                    "peers",
+                    "Addresses and networks with which rounds may exchange data",
+                )
+                .metavar("NETWORKS")
+                .list()
+                .default_note("the controller's address"),
+                OptionDef::parsed::<Network>(
+                    "bind",
+                    "Addresses of this host that rounds may use, as addresses and networks",
+                )
+                .metavar("NETWORKS")
+                .list()
+                .default_note("the one that the controller reached"),
                 OptionDef::text(
                     "ports",
                     |text| values::ports(text).map(drop),

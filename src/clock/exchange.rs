@@ -13,7 +13,7 @@ use super::{Clock, KernelClock, LocalNs, Source, Ticks, Timebase};
 use crate::units::InjectedClockError;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// What the datagrams of a run begin with: nobody else's are looked at.
@@ -142,8 +142,13 @@ impl ExchangeEnd {
         Ok(self.local.when(self.socket.left(sent)?, own))
     }
 
-    /// Answers what comes within this time. Datagrams of others are dropped.
-    pub fn answer(&mut self, within: Duration) -> io::Result<()> {
+    /// Answers what comes within this time from an address that may be answered. Datagrams of
+    /// others are dropped.
+    pub fn answer(
+        &mut self,
+        within: Duration,
+        may_answer: impl Fn(IpAddr) -> bool,
+    ) -> io::Result<()> {
         let earliest = self.local.now();
         let mut bytes = [0; LENGTH + 1];
         let Some((length, from, stamp)) = self.socket.receive(&mut bytes, within)? else {
@@ -151,6 +156,9 @@ impl ExchangeEnd {
         };
         let own = When { earliest, latest: self.local.now() };
         let Some((ASK, number, _)) = read(&self.cookie, &bytes[..length]) else { return Ok(()) };
+        if !may_answer(from.ip()) {
+            return Ok(());
+        }
         let reached = self.local.when(stamp, own);
         let answered = self.send(ANSWER, number, reached.latest, from)?;
         self.sent += 1;
@@ -225,7 +233,7 @@ mod tests {
         let exchanges = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    answering.answer(Duration::from_millis(20)).unwrap();
+                    answering.answer(Duration::from_millis(20), |_| true).unwrap();
                 }
             });
             let mut asking = ExchangeEnd::bind(loopback, here, cookie).unwrap();

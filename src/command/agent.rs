@@ -8,7 +8,7 @@ use crate::options::Given;
 use crate::pattern::registry;
 use crate::plan::UsageError;
 use crate::plan::host_spec::AGENT_PORT;
-use crate::remote::daemon::caps::Caps;
+use crate::remote::daemon::caps::{Caps, Reach};
 use crate::remote::daemon::identity::{self, Identity, peers};
 use crate::remote::daemon::pairing::{self, CONTROLLERS, Secret};
 use crate::remote::daemon::{self, Daemon, Trust};
@@ -70,6 +70,17 @@ fn caps(given: &Given) -> Caps {
             true => given.choices("transports"),
             false => all.transports,
         },
+        total_memory: given.get("total-memory").unwrap_or(all.total_memory),
+        peers: reach(given, "peers"),
+        bind: reach(given, "bind"),
+    }
+}
+
+/// The networks of an option.
+fn reach(given: &Given, name: &str) -> Reach {
+    match given.is_given(name) {
+        true => Reach::Networks(given.list(name)),
+        false => Reach::Connection,
     }
 }
 

@@ -15,6 +15,7 @@ mod discipline;
 mod environment;
 mod files;
 pub mod interrupt;
+pub mod ip_network;
 mod memory;
 mod network;
 mod noise;

@@ -114,7 +114,7 @@ impl Comparison {
             _ => None,
         })?;
         let own = address_of_site(&site(Role::Client)).map_err(|error| error.to_string())?;
-        let other = towards(other, own);
+        let other = towards(other, own).map_err(|error| error.to_string())?;
         let mut asking = ExchangeEnd::bind(own, local, cookie)
             .map_err(|error| format!("clock exchanges from {own}: {error}"))?;
         let shared = Arc::new(Shared::default());

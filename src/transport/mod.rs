@@ -46,7 +46,8 @@ pub use settings::{Interfaces, Settings};
 pub use setup::{Blob, Rank, Result, Setup, SetupError, Site, TransportRequest};
 pub use socket::CONGESTION;
 pub use socket::site::{
-    PORTS_VARIABLE, address as address_of_site, bind as bind_within_limits, parse_ports, towards,
+    BIND_VARIABLE, PEERS_VARIABLE, PORTS_VARIABLE, address as address_of_site,
+    bind as bind_within_limits, check_own, check_peer, is_peer, parse_ports, towards,
 };
 use std::any::Any;
 use std::os::fd::BorrowedFd;

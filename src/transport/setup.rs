@@ -150,7 +150,16 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
 
 /// A name of 128 random bits: no two ends share one, and none can be guessed.
 pub(super) fn random_name() -> Result<String> {
-    Ok(format!("wiregauge-{:032x}", u128::from_ne_bytes(random()?)))
+    Ok(format!("{NAME}{:032x}", u128::from_ne_bytes(random()?)))
+}
+
+/// What every random name begins with.
+const NAME: &str = "wiregauge-";
+
+/// Whether a name may be one of those.
+pub(super) fn is_random_name(name: &[u8]) -> bool {
+    name.strip_prefix(NAME.as_bytes())
+        .is_some_and(|digits| digits.len() == 32 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 impl Setup {

@@ -2,17 +2,22 @@
 
 use crate::control::frame::FrameError;
 use crate::control::protocol::*;
+use crate::host::ip_network::{self, Network};
 use crate::plan::request::{MOST_COUNT, MOST_THREADS};
+use crate::plan::topology::MOST_ENDPOINTS;
 use crate::plan::{Case, CaseProfile, FindPattern, Schedule};
 use crate::sample::arena::Row;
 use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// How long a session may be idle while no round runs.
 const IDLE: Duration = Duration::from_secs(60);
 /// Time of a round beside its loop: connecting, and sending the last samples.
 const BESIDE: Duration = Duration::from_secs(30);
+/// Most CPUs that a controller names: a host of Linux has at most 8192.
+const MOST_CPUS: usize = 8192;
 /// Rows of one round beyond its count: warm-up, and one more.
 const MOST_ROWS: u64 = 2 * MOST_COUNT;
 
@@ -29,6 +34,45 @@ pub struct Caps {
     pub ports: Option<(u16, u16)>,
     /// The transports.
     pub transports: Vec<TransportKind>,
+    /// The most memory of all rounds at once.
+    pub total_memory: Bytes,
+    /// The addresses with which rounds may exchange data: by default the controller's.
+    pub peers: Reach,
+    /// The addresses of this host that rounds may use: by default the one that the controller
+    /// reached.
+    pub bind: Reach,
+}
+
+/// Which addresses rounds may use.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Reach {
+    /// Any.
+    Any,
+    /// That of the control connection.
+    #[default]
+    Connection,
+    /// Those of these networks.
+    Networks(Vec<Network>),
+}
+
+impl Reach {
+    /// As an agent's environment has it, for the address of its control connection; `None`: any.
+    pub fn networks(&self, connection: IpAddr) -> Option<String> {
+        match self {
+            Reach::Any => None,
+            Reach::Connection => Some(ip_network::joined(&[connection.into()])),
+            Reach::Networks(all) => Some(ip_network::joined(all)),
+        }
+    }
+
+    /// In a line of limits.
+    fn shown(&self, connection: &str) -> String {
+        match self {
+            Reach::Any => "any address".into(),
+            Reach::Connection => connection.into(),
+            Reach::Networks(all) => ip_network::joined(all),
+        }
+    }
 }
 
 impl Default for Caps {
@@ -40,6 +84,21 @@ impl Default for Caps {
             most_memory: Bytes(2 << 30),
             ports: None,
             transports: reaching.copied().collect(),
+            total_memory: Bytes(4 << 30),
+            peers: Reach::Connection,
+            bind: Reach::Connection,
+        }
+    }
+}
+
+impl Caps {
+    /// Those of a rank, which serves the rank 0 of its own job: that could run any program here.
+    pub fn of_a_rank() -> Caps {
+        Caps {
+            total_memory: Bytes(u64::MAX),
+            peers: Reach::Any,
+            bind: Reach::Any,
+            ..Caps::default()
         }
     }
 }
@@ -49,7 +108,10 @@ impl std::fmt::Display for Caps {
         let rate = self.highest_rate.map_or("any rate".into(), |rate| format!("at most {rate}"));
         let ports = self.ports.map_or("any port".into(), |(a, b)| format!("ports {a}-{b}"));
         let (longest, memory) = (self.longest_run, self.most_memory);
-        write!(f, "rounds of at most {longest}, {rate}, memory of at most {memory}, {ports}, ")?;
+        write!(f, "rounds of at most {longest}, {rate}, memory of at most {memory}, ")?;
+        write!(f, "{} of all rounds, {ports}, ", self.total_memory)?;
+        write!(f, "data with {}, ", self.peers.shown("the controller's address"))?;
+        write!(f, "at {}, ", self.bind.shown("the address that it reached"))?;
         write!(f, "transports {}", names(&self.transports))
     }
 }
@@ -59,8 +121,8 @@ fn names(transports: &[TransportKind]) -> String {
 }
 
 impl Caps {
-    /// Whether a round is within the limits, else why not.
-    fn check(&self, case: &Case, asked: &Assignment) -> Result<(), String> {
+    /// The memory of a round that is within the limits, else why it is not.
+    fn check(&self, case: &Case, asked: &Assignment) -> Result<Bytes, String> {
         // A path would name a file of this host.
         let Some(rows) = asked.remote_rows.filter(|_| asked.server_arena.is_none()) else {
             return Err("an agent daemon uses sample memory of its own".to_string());
@@ -89,7 +151,7 @@ impl Caps {
             "the round needs {needs} of memory, and this agent allows at most {most} \
              (--most-memory)"
         );
-        Ok(())
+        Ok(needs)
     }
 
     fn check_transport(&self, transport: TransportKind) -> Result<(), String> {
@@ -188,6 +250,8 @@ pub struct Inspector {
     /// The state of the session.
     pub state: SessionState,
     frames: u32,
+    /// The memory of its round.
+    pub memory: Bytes,
     /// The purpose of the session, in a few words.
     pub what: String,
     /// The transports of a probe.
@@ -198,7 +262,8 @@ impl Inspector {
     /// A session without frames so far.
     pub fn new(caps: Caps, find: FindPattern) -> Inspector {
         let (state, what) = (SessionState::Preparing, "nothing".into());
-        Inspector { caps, find, state, frames: 0, what, probed: Vec::new() }
+        let memory = Bytes(0);
+        Inspector { caps, find, state, frames: 0, memory, what, probed: Vec::new() }
     }
 
     /// Whether a frame may pass, else the reason for the controller.
@@ -217,19 +282,32 @@ impl Inspector {
             ToAgent::Open(case, assignment) => {
                 let case = case.read(self.find)?;
                 self.what = format!("{} ({})", case.label(), assignment.role.name());
-                self.caps.check(&case, &assignment)?;
+                self.memory = self.caps.check(&case, &assignment)?;
             }
             ToAgent::Probe(request) => {
+                let (transports, cpus) = (request.transports.len(), request.cpus.len());
+                ensure!(
+                    transports <= TransportKind::ALL.len()
+                        && cpus <= MOST_CPUS
+                        && request.threads <= MOST_THREADS,
+                    "a probe of {transports} transports, {cpus} CPUs and {} threads exceeds every \
+                     limit of wiregauge itself",
+                    request.threads
+                );
                 (self.what, self.probed) = ("probe".into(), request.transports);
             }
-            ToAgent::AnswerClock(_) => {
+            ToAgent::AnswerClock(task) => {
+                let cpus = task.leaves.len();
+                ensure!(cpus <= MOST_CPUS, "{cpus} CPUs are more than a host has");
                 (self.what, state) = ("clocks".into(), SessionState::AnsweringClock);
             }
             ToAgent::Start(_) => state = SessionState::Running,
-            ToAgent::Hello { .. }
-            | ToAgent::Connect(_)
-            | ToAgent::Expect { .. }
-            | ToAgent::Stop => {}
+            ToAgent::Connect(others) => {
+                let is_possible = others.len() <= MOST_THREADS as usize
+                    && others.iter().all(|each| each.len() <= MOST_ENDPOINTS as usize);
+                ensure!(is_possible, "the round has more connections than wiregauge opens");
+            }
+            ToAgent::Hello { .. } | ToAgent::Expect { .. } | ToAgent::Stop => {}
         }
         // The end of a running loop is set once, so a second start gains no time. Clock exchanges
         // go on until the controller leaves.

@@ -9,7 +9,7 @@ pub mod caps;
 pub mod dial;
 pub mod identity;
 mod log;
-pub mod network;
+mod memory;
 pub mod pairing;
 mod session;
 pub mod tls;
@@ -17,12 +17,12 @@ pub mod tls;
 use crate::control::fault::Fault;
 use crate::control::frame;
 use crate::control::protocol::FromAgent;
+use crate::host::ip_network::Network;
 use crate::plan::FindPattern;
 use crate::remote::locked;
 use caps::Caps;
 use identity::Identity;
 use log::Log;
-use network::Network;
 use pairing::Offer;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
@@ -73,6 +73,8 @@ pub struct Daemon {
     /// Connections that were rejected.
     pub rejected: AtomicU64,
     log: Log,
+    /// Memory of the rounds that run.
+    memory: memory::Ledger,
     /// One more reference per session, and per thread of a handshake.
     sessions: Arc<()>,
     threads: Arc<()>,
@@ -105,6 +107,7 @@ impl Daemon {
             patterns,
             rejected: AtomicU64::new(0),
             log: Log::new(quiet),
+            memory: memory::Ledger::default(),
             sessions: Arc::default(),
             threads: Arc::default(),
             handshakes: Mutex::default(),
@@ -172,7 +175,7 @@ pub fn serve(daemon: &Arc<Daemon>, listener: &TcpListener) -> ! {
             }
         };
         let from = plain(from);
-        if !network::is_allowed(&daemon.allow, from.ip()) {
+        if !daemon.allow.is_empty() && !daemon.allow.iter().any(|one| one.has(from.ip())) {
             daemon.reject(from, &"address not allowed (--allow)");
             continue;
         }

@@ -2,6 +2,7 @@
 
 use super::Daemon;
 use super::caps::{Inspector, SessionState};
+use super::memory::Reserved;
 use super::tls::{Channel, Reader, Writer};
 use crate::agent::serve::RUN_ROLE;
 use crate::control::frame::{self, FrameError};
@@ -9,7 +10,7 @@ use crate::control::protocol::*;
 use crate::host::child::{self, Exit, ends_with_us};
 use crate::host::{CONNECTION, SSH_CONNECTION, connection};
 use crate::remote::locked;
-use crate::transport::PORTS_VARIABLE;
+use crate::transport::{BIND_VARIABLE, PEERS_VARIABLE, PORTS_VARIABLE};
 use std::io::{self, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -105,7 +106,9 @@ pub fn serve(
         // Wakes the other direction.
         locked(&theirs.writer).shutdown_reader();
     });
-    let stopped = to_agent(reader, input, &shared);
+    // Given back when its process is gone.
+    let mut reserved = daemon.memory.session();
+    let stopped = to_agent(reader, input, &shared, &mut reserved);
     let (Exit::Done(status) | Exit::Killed(status)) =
         child::wait(&mut child, LAST_WORDS, || false)?;
     // Its pipe is closed by now.
@@ -128,17 +131,27 @@ fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
         .env_remove(SECRET_VARIABLE)
         .env_remove(SSH_CONNECTION)
         .env_remove(PORTS_VARIABLE)
+        .env_remove(PEERS_VARIABLE)
+        .env_remove(BIND_VARIABLE)
         .env(CONNECTION, connection(peer, own))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     if let Some((first, last)) = daemon.caps.ports {
         command.env(PORTS_VARIABLE, format!("{first}-{last}"));
     }
+    // The agent itself refuses other addresses, before it sends anything.
+    command.envs(daemon.caps.peers.networks(peer.ip()).map(|all| (PEERS_VARIABLE, all)));
+    command.envs(daemon.caps.bind.networks(own.ip()).map(|all| (BIND_VARIABLE, all)));
     ends_with_us(&mut command).spawn()
 }
 
 /// Forwards frames to the agent until either end closes; why this side ended the session.
-fn to_agent(mut reader: Reader, mut input: ChildStdin, shared: &Shared) -> Option<String> {
+fn to_agent(
+    mut reader: Reader,
+    mut input: ChildStdin,
+    shared: &Shared,
+    reserved: &mut Reserved,
+) -> Option<String> {
     loop {
         let body = match frame::read_body(&mut reader) {
             Ok(body) => body,
@@ -156,13 +169,19 @@ fn to_agent(mut reader: Reader, mut input: ChildStdin, shared: &Shared) -> Optio
         };
         let mut inspector = locked(&shared.inspector);
         let runs_on = inspector.state == SessionState::Running;
-        let admitted = inspector.admit(&body).map(|()| inspector.patience());
+        let admitted = inspector.admit(&body).map_err(|sentence| (true, sentence));
+        let admitted = admitted.and_then(|()| {
+            // Another round's end may make room: it is not wrong to ask.
+            let most = shared.daemon.caps.total_memory;
+            reserved.raise(inspector.memory, most).map_err(|sentence| (false, sentence))?;
+            Ok(inspector.patience())
+        });
         drop(inspector);
         match admitted {
             Ok(_) if runs_on => {}
             Ok(patience) => reader.deadline = patience.map(|patience| Instant::now() + patience),
-            Err(sentence) => {
-                shared.refuse(true, &sentence);
+            Err((wrong_use, sentence)) => {
+                shared.refuse(wrong_use, &sentence);
                 return Some(format!("refused: {sentence}"));
             }
         }

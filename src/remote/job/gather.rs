@@ -11,6 +11,7 @@ use crate::control::protocol::VERSION;
 use crate::control::secret;
 use crate::plan::FindPattern;
 use crate::plan::HostSpec;
+use crate::remote::daemon::caps::Caps;
 use crate::remote::daemon::identity::DerivedPair;
 use crate::remote::daemon::tls::{self, Channel};
 use crate::remote::daemon::{self, Daemon, Trust};
@@ -220,7 +221,8 @@ pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), F
     let trust = Trust::One(ends.controller.certificate);
     let listener = daemon::listen(SocketAddr::new(own, 0))?;
     let at = listener.local_addr()?;
-    let own_daemon = Daemon::new(program.into(), patterns, ends.agent, trust, true);
+    let mut own_daemon = Daemon::new(program.into(), patterns, ends.agent, trust, true);
+    own_daemon.caps = Caps::of_a_rank();
     std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
     reader.deadline = Some(Instant::now() + PROOF);
     let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };

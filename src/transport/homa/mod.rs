@@ -97,13 +97,13 @@ fn join<S: Calls>(
     let (peer, rejected) = match setup.role {
         Role::Client => {
             let server = other.text()?.parse().map_err(|_| SetupError::Address)?;
-            let server = towards(server, own);
+            let server = towards(server, own)?;
             admit::present(&mut inbox, server, setup)?;
             (server, 0)
         }
         Role::Server => {
             let (client, rejected) = admit::admit(&mut inbox, setup)?;
-            (towards(client, own), rejected)
+            (towards(client, own)?, rejected)
         }
     };
     let wire = HomaWire::new(inbox, setup.role, peer, size, rejected);

@@ -1,31 +1,80 @@
-//! Which address an end takes.
+//! Which address an end takes, which it may take, and with which others it may exchange data.
 
-use crate::host;
+use crate::host::{self, ip_network};
 use crate::transport::{Result, SetupError, Site};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The address of an end, its port 0: the kernel chooses one.
 pub fn address(site: &Site) -> Result<SocketAddr> {
-    match site {
-        Site::Loopback => Ok((Ipv4Addr::LOCALHOST, 0).into()),
+    let own = match site {
+        Site::Loopback => (Ipv4Addr::LOCALHOST, 0).into(),
         Site::Interface(name) => host::address_of(name)
-            .map_err(|error| SetupError::NotAllowed(format!("--interface: {error}"))),
-        Site::Address(ip) => Ok((*ip, 0).into()),
-        Site::Session => host::session_address().map_err(SetupError::NotAllowed),
-    }
+            .map_err(|error| SetupError::NotAllowed(format!("--interface: {error}")))?,
+        Site::Address(ip) => (*ip, 0).into(),
+        Site::Session => host::session_address().map_err(SetupError::NotAllowed)?,
+    };
+    check_own(own.ip())?;
+    Ok(own)
 }
 
 /// The other end's address as this end must write it: the scope of a link-local one is the number
 /// of an interface, which is each host's own.
-pub fn towards(other: SocketAddr, own: SocketAddr) -> SocketAddr {
-    match (other, own) {
+///
+/// # Errors
+/// This end may exchange no data with that address.
+pub fn towards(other: SocketAddr, own: SocketAddr) -> Result<SocketAddr> {
+    check_peer(other.ip())?;
+    Ok(match (other, own) {
         (SocketAddr::V6(mut other), SocketAddr::V6(own)) if other.scope_id() != 0 => {
             other.set_scope_id(own.scope_id());
             other.into()
         }
         (other, _) => other,
-    }
+    })
+}
+
+/// Where an agent daemon says with which addresses its processes may exchange data, and which of
+/// this host's they may use: networks, as `10.1.0.9/32,10.2.0.0/16`. Any, where it says nothing.
+pub const PEERS_VARIABLE: &str = "WIREGAUGE_PEERS";
+/// See [`PEERS_VARIABLE`].
+pub const BIND_VARIABLE: &str = "WIREGAUGE_BIND";
+
+/// Refuses an address of this host that the daemon does not allow.
+pub fn check_own(ip: IpAddr) -> Result<()> {
+    let is_allowed = is_allowed(std::env::var(BIND_VARIABLE).ok().as_deref(), ip);
+    ensure!(
+        is_allowed,
+        SetupError::NotAllowed(format!(
+            "this agent does not allow rounds to use its address {ip}: start it with --bind {ip}"
+        ))
+    );
+    Ok(())
+}
+
+/// Refuses another end that the daemon does not allow, before anything is sent to it: who asks
+/// learns nothing of it.
+pub fn check_peer(ip: IpAddr) -> Result<()> {
+    let is_allowed = is_peer(ip);
+    ensure!(
+        is_allowed,
+        SetupError::NotAllowed(format!(
+            "this agent does not allow rounds to exchange data with {ip}: start it with --peers \
+             {ip}"
+        ))
+    );
+    Ok(())
+}
+
+/// Whether the daemon allows another end.
+pub fn is_peer(ip: IpAddr) -> bool {
+    is_allowed(std::env::var(PEERS_VARIABLE).ok().as_deref(), ip)
+}
+
+/// What cannot be read allows nothing.
+fn is_allowed(networks: Option<&str>, ip: IpAddr) -> bool {
+    let Some(networks) = networks else { return true };
+    ip_network::parted(networks).is_ok_and(|all| all.iter().any(|one| one.has(ip)))
 }
 
 /// Where an agent daemon says on which ports its processes may receive, as `7500-7599`.
@@ -110,8 +159,18 @@ mod tests {
     fn a_link_local_address_gets_the_scope_of_this_end() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
         let other = at("[fe80::1%3]:80");
-        assert_eq!(towards(other, at("[fe80::2%7]:0")), at("[fe80::1%7]:80"));
+        assert_eq!(towards(other, at("[fe80::2%7]:0")).unwrap(), at("[fe80::1%7]:80"));
         let global = at("[2001:db8::1]:80");
-        assert_eq!(towards(global, at("[fe80::2%7]:0")), global);
+        assert_eq!(towards(global, at("[fe80::2%7]:0")).unwrap(), global);
+    }
+
+    #[test]
+    fn only_what_a_daemon_names_is_allowed_and_all_where_it_names_nothing() {
+        let holds = |networks, ip: &str| is_allowed(networks, ip.parse().unwrap());
+        assert!(holds(None, "192.0.2.1"));
+        assert!(holds(Some("10.1.0.9/32,10.2.0.0/16"), "10.2.3.4"));
+        assert!(holds(Some("10.1.0.9/32"), "::ffff:10.1.0.9"));
+        assert!(!holds(Some("10.1.0.9/32"), "127.0.0.1"));
+        assert!(!holds(Some(""), "10.1.0.9") && !holds(Some("10.1.0.9,x"), "10.1.0.9"));
     }
 }

@@ -12,6 +12,7 @@ use crate::transport::*;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::ffi::OsStr;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 
 /// A transport over sockets of one kind.
@@ -68,7 +69,11 @@ impl SocketTransport {
 
     /// Whether one can be had.
     pub(super) fn available(self) -> Result<(), String> {
-        let own = self.own_address(&Site::Loopback).map_err(|error| error.to_string())?;
+        // Whatever a daemon allows rounds to use.
+        let own = match self.is_ip {
+            true => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+            false => self.own_address(&Site::Loopback).map_err(|error| error.to_string())?,
+        };
         let bound = self.bound_at(&own, &Settings::default());
         let what = match (self.is_ip, self.is_stream) {
             (true, true) => "a TCP socket on 127.0.0.1 cannot be bound",
@@ -129,10 +134,12 @@ impl SocketTransport {
         let (address, to) = match own.as_socket() {
             Some(own) => {
                 let address = other.text()?.parse().map_err(|_| SetupError::Address)?;
-                let address = site::towards(address, own);
+                let address = site::towards(address, own)?;
                 (address.into(), format!("connecting to {address}"))
             }
             None => {
+                // No other program's socket has such a name.
+                ensure!(setup::is_random_name(&other.0), SetupError::Address);
                 (abstract_address(&other.0)?, "connecting to the other end's unix socket".into())
             }
         };

@@ -7,6 +7,7 @@ use super::resources::QueuePair;
 use crate::transport::{Blob, Operation, Result, SetupError};
 use fabric_sys::verbs::types::*;
 use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// The address of one end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +57,13 @@ impl Address {
     /// As the control channel carries it.
     pub fn blob(&self) -> Blob {
         Blob(postcard::to_stdvec(self).unwrap_or_default())
+    }
+
+    /// The IP address that it has on Ethernet, where that reaches beyond its own link.
+    pub fn ip(&self) -> Option<IpAddr> {
+        let gid = Ipv6Addr::from(self.gid);
+        let reaches_beyond = self.lid == 0 && !gid.is_unicast_link_local();
+        reaches_beyond.then(|| IpAddr::V6(gid).to_canonical())
     }
 
     /// Parses the other end's address; it must match this end.

@@ -10,7 +10,7 @@ use super::options::{Service, service};
 use super::resources::{Owned, QueuePair, done};
 use crate::host::{self, Tree};
 use crate::transport::setup::Deadline;
-use crate::transport::{Result, Role, Setup, SetupError};
+use crate::transport::{Result, Role, Setup, SetupError, check_own};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Cm, cm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -83,6 +83,7 @@ impl Connection {
     /// Listens at the port's address; where.
     pub fn listen(&mut self, adapter: &Adapter) -> Result<SocketAddr> {
         let mut address = address_of(adapter)?;
+        check_own(address.ip())?;
         let listener = self.identifier()?;
         let cm = self.events.library;
         let raw = SockAddr::from(address);

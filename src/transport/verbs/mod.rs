@@ -143,6 +143,7 @@ fn datagram_key(setup: &Setup) -> u32 {
 impl HalfOpen {
     fn connect(self, other: &Blob) -> Result<Connected> {
         let other = Address::read(other, &self.own)?;
+        other.ip().into_iter().chain(other.cm.map(|at| at.ip())).try_for_each(check_peer)?;
         let config = self.config();
         let effective_settings = self.effective_settings(&config, &other);
         let HalfOpen { queues, memory, mut connection, adapter, own, setup, .. } = self;

@@ -76,6 +76,11 @@ fn open(setup: &Setup) -> Result<Opening> {
         (Role::Client, SocketAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         (Role::Client, SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
+    // A client receives from the node alone.
+    if setup.role == Role::Server {
+        check_own(at.ip())?;
+    }
+    check_peer(input.ip())?;
     let socket = UdpSocket::bind(at).map_err(SetupError::system(format!("binding on {at}")))?;
     // At once: until then it takes what anybody sends.
     let what = format!("connecting to {input}");

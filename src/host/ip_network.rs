@@ -1,6 +1,7 @@
-//! Networks from which the daemon accepts controllers: an address, or one with a prefix length.
+//! Networks that an agent daemon allows something: an address, or one with a prefix length.
 
 use ipnet::IpNet;
+use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -21,9 +22,33 @@ impl FromStr for Network {
     }
 }
 
-/// Whether an address belongs to one of these networks; an empty list allows all.
-pub fn is_allowed(networks: &[Network], address: IpAddr) -> bool {
-    networks.is_empty() || networks.iter().any(|Network(net)| net.contains(&address.to_canonical()))
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Network {
+        Network(address.to_canonical().into())
+    }
+}
+
+impl Network {
+    /// Whether an address belongs to it.
+    pub fn has(&self, address: IpAddr) -> bool {
+        self.0.contains(&address.to_canonical())
+    }
+}
+
+/// Networks as an environment variable carries them.
+pub fn joined(networks: &[Network]) -> String {
+    networks.iter().map(Network::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// What [`joined`] has written.
+pub fn parted(text: &str) -> Result<Vec<Network>, String> {
+    text.split(',').map(str::parse).collect()
 }
 
 #[cfg(test)]
@@ -32,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn holds(network: &str, address: &str) -> bool {
-        is_allowed(&[network.parse().unwrap()], address.parse().unwrap())
+        network.parse::<Network>().unwrap().has(address.parse().unwrap())
     }
 
     #[test]
@@ -53,7 +78,8 @@ mod tests {
             let network = Network(IpNet::new(IpAddr::V4(own.into()), prefix).unwrap());
             let size = 1u64 << (32 - prefix);
             let alike = u64::from(own) / size == u64::from(other) / size;
-            prop_assert_eq!(is_allowed(&[network], IpAddr::V4(other.into())), alike);
+            prop_assert_eq!(network.has(IpAddr::V4(other.into())), alike);
+            prop_assert_eq!(parted(&joined(&[network, network])), Ok(vec![network, network]));
         }
     }
 }
