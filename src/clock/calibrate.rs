@@ -34,6 +34,11 @@ impl Anchor {
         Anchor::against(KernelClock::MONOTONIC_RAW, clock)
     }
 
+    /// The same against CLOCK_MONOTONIC.
+    pub(super) fn monotonic<C: Clock>(clock: C) -> Anchor {
+        Anchor::against(KernelClock::MONOTONIC, clock)
+    }
+
     fn against<C: Clock>(kernel: KernelClock, clock: C) -> Anchor {
         let bracket = |_| {
             let before = clock.now();

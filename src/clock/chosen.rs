@@ -12,11 +12,34 @@ const CALIBRATION: Duration = Duration::from_millis(100);
 /// Anchors of that calibration.
 const ANCHORS: u32 = 11;
 
+/// What a clock's scale may be off by against CLOCK_MONOTONIC, in parts per million, before no
+/// figure is believed. The kernel's clock is the world's time within the 500 ppm that a time daemon
+/// may slew it by (adjtimex(2)); no quartz is off by 100; a scale of the wrong unit is off by more.
+pub const MOST_PPM: f64 = 1000.0;
+
+/// A span of time by a clock and by the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AgainstKernel {
+    /// By the clock and its scale.
+    pub measured_ns: f64,
+    /// By CLOCK_MONOTONIC.
+    pub kernel_ns: f64,
+}
+
+impl AgainstKernel {
+    /// What the clock shows too much, in parts per million.
+    pub fn ppm(&self) -> f64 {
+        (self.measured_ns / self.kernel_ns - 1.0) * 1e6
+    }
+}
+
 /// The timestamp clock of a host, with its scale and error.
 pub struct ChosenClock {
     /// What is read.
     pub source: Source,
     anchors: Vec<Anchor>,
+    /// The begin of the comparison with CLOCK_MONOTONIC.
+    begin: Anchor,
     /// Its scale.
     pub base: Timebase,
     /// The clock as it was calibrated.
@@ -33,6 +56,7 @@ impl ChosenClock {
             Some(source) => (source, "requested".to_string()),
             None => Source::choose(),
         };
+        let begin = Anchor::monotonic(source.clock());
         let anchors = anchors(source, CALIBRATION, ANCHORS);
         let scale = Calibration::of(source, &anchors).ok_or("the clock could not be calibrated")?;
         let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
@@ -42,7 +66,16 @@ impl ChosenClock {
             _ => measure_reading(Tsc, &base),
         };
         let report = ClockReport::new(source, reason, &scale, reading);
-        Ok(ChosenClock { source, anchors, base, report })
+        Ok(ChosenClock { source, anchors, begin, base, report })
+    }
+
+    /// The time since it was calibrated, by this clock and by the kernel's. The kernel makes the
+    /// clock that the scale comes from of the same counter; this one a time daemon corrects.
+    /// `None`: no time has passed.
+    pub fn against_kernel(&self) -> Option<AgainstKernel> {
+        let now = Anchor::monotonic(self.source.clock());
+        let kernel_ns = now.raw_ns.checked_sub(self.begin.raw_ns).filter(|ns| *ns > 0)? as f64;
+        Some(AgainstKernel { measured_ns: self.base.span(now.ticks - self.begin.ticks), kernel_ns })
     }
 
     /// What is read, and its scale.

@@ -79,6 +79,8 @@ pub struct KernelClock(ClockId);
 impl KernelClock {
     /// CLOCK_MONOTONIC_RAW, since boot: no time daemon slews it.
     pub const MONOTONIC_RAW: KernelClock = KernelClock(ClockId::MonotonicRaw);
+    /// CLOCK_MONOTONIC, since boot: its rate is what a time daemon makes of it.
+    pub const MONOTONIC: KernelClock = KernelClock(ClockId::Monotonic);
     /// CLOCK_REALTIME, since 1970: what PTP and NTP keep right, and may set.
     pub const REALTIME: KernelClock = KernelClock(ClockId::Realtime);
 }

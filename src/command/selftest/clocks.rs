@@ -1,19 +1,21 @@
 //! The rows that judge what is known of other hosts' clocks: the offset of one, from exchanges with
-//! a known truth, and the one-way samples that the model is applied to; and the begin of rounds on
-//! many at one instant.
+//! a known truth, and the one-way samples that the model is applied to; the begin of rounds on many
+//! at one instant; and this host's clock against the kernel's.
 
 use super::simulate::{play, scheduled};
 use super::{Fallible, Outcome};
 use crate::clock::offset::{Exchange, Model};
-use crate::clock::{LocalNs, Ticks, Timebase};
+use crate::clock::{ChosenClock, LocalNs, MOST_PPM, Ticks, Timebase};
 use crate::plan::Schedule;
-use crate::record::schema::Begin;
+use crate::record::schema::{Begin, Start};
 use crate::run::start;
 use crate::sample::join::End;
 use crate::units::MessageRate;
+use crate::warning::Warning;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
+use std::time::Duration;
 
 const OFFSET_NS: f64 = 1e9;
 const DRIFT_PPM: f64 = 20.0;
@@ -83,6 +85,17 @@ pub fn t10_offset_and_drift() -> Outcome {
     Ok(("3000 ns, 20 ppm".into(), measured, passes))
 }
 
+/// T19: what the clock makes of a second that the kernel's clock has measured, which time daemons
+/// hold to that of the world.
+pub fn t19_scale() -> Outcome {
+    let clock = ChosenClock::calibrate(None)?;
+    std::thread::sleep(Duration::from_secs(1));
+    let off = clock.against_kernel().ok_or("time did not advance")?;
+    let truth = format!("{:.6} s", off.kernel_ns / 1e9);
+    let measured = format!("{:.6} s, off by {:.1} ppm", off.measured_ns / 1e9, off.ppm());
+    Ok((truth, measured, off.ppm().abs() <= MOST_PPM && off.kernel_ns >= 1e9))
+}
+
 /// A round, and a rank in it.
 type Which = (u32, u32);
 
@@ -96,16 +109,16 @@ const WAKES_NS: f64 = 2000.0;
 
 /// How each rank of each round began, by its own stamps: each was given the instant by what was
 /// known of its clock before the round, and is judged by what is known after all.
-fn begins() -> Fallible<Vec<(Which, Begin)>> {
+fn begins() -> Fallible<Vec<Vec<Begin>>> {
     let time = Timebase::nanoseconds(Ticks(0));
     let mut random = ChaCha8Rng::seed_from_u64(14);
-    let mut begins = Vec::new();
+    let mut rounds = vec![Vec::new(); ROUNDS as usize];
     for rank in 0..RANKS {
         let number = f64::from(rank);
         let other = Other { offset_ns: 0.7e9 * (number + 1.0), drift_ppm: 12.0 * number - 40.0 };
         let exchanges = exchanges(other);
         let after = Model::fit(&exchanges).ok_or("no model")?;
-        for round in 0..ROUNDS {
+        for (round, begins) in (0..).zip(&mut rounds) {
             let known = exchanges.len() * (round as usize + 10) / (ROUNDS as usize + 10);
             let before = Model::fit(&exchanges[..known]).ok_or("no model")?;
             let agreed = LocalNs(exchanges[known - 1].heard.0 + 1e8);
@@ -114,29 +127,43 @@ fn begins() -> Fallible<Vec<(Which, Begin)>> {
             let late_ns = if (round, rank) == LATE { LATE_NS } else { 0.0 };
             let began = LocalNs(given + WAKES_NS * wakes + late_ns);
             let end = End { time: &time, offset: Some(&after) };
-            begins.push(((round, rank), start::begin(agreed, began, end)));
+            begins.push(start::begin(agreed, began, end));
         }
     }
-    Ok(begins)
+    Ok(rounds)
+}
+
+/// The late starts of a round whose ranks run in pairs at the same time, as the run warns of them.
+fn flagged(round: u32, begins: &[Begin]) -> Vec<Warning> {
+    let of_pair = |(pair, ends): (usize, &[Begin])| {
+        let spread_ns = start::spread_ns(begins.iter());
+        let start =
+            Start { client: ends.first().copied(), server: ends.get(1).copied(), spread_ns };
+        start::warnings(round, &start, |role| format!("rank {}", 2 * pair + role.pick(0, 1)))
+    };
+    begins.chunks(2).enumerate().flat_map(of_pair).collect()
 }
 
 /// T14: of ranks that are to begin at one instant, each by a clock of its own, one is late.
 pub fn t14_late_rank() -> Outcome {
-    let begins = begins()?;
-    let late = || begins.iter().filter(|(_, begin)| start::is_late(begin));
-    let found: Vec<Which> = late().map(|(which, _)| *which).collect();
-    let late_ns = late().map(|(_, begin)| begin.late_ns).fold(0.0, f64::max);
-    let bound_ns = late().map(|(_, begin)| begin.bound_ns).fold(0.0, f64::max);
-    let rest = begins.iter().filter(|(which, _)| *which != LATE).map(|(_, begin)| begin);
-    let measured = match found.as_slice() {
-        [(round, rank)] => format!(
-            "round {round}, rank {rank}, {:.3} ms; the others within {:.1} us",
-            late_ns / 1e6,
-            start::spread_ns(rest) / 1e3
-        ),
-        other => format!("{} late begins", other.len()),
-    };
+    let rounds = begins()?;
+    let found: Vec<Warning> =
+        (0..).zip(&rounds).flat_map(|(round, begins)| flagged(round, begins)).collect();
+    // Of the other rounds all ranks begin together.
+    let others = (0..).zip(&rounds).filter(|(round, _)| *round != LATE.0);
+    let together = others.map(|(_, begins)| start::spread_ns(begins.iter())).fold(0.0, f64::max);
     let truth = format!("round {}, rank {}, {} ms", LATE.0, LATE.1, LATE_NS / 1e6);
+    let [Warning::LateStart { end, round, late_ns, bound_ns, .. }] = found.as_slice() else {
+        return Ok((truth, format!("{} late starts", found.len()), false));
+    };
+    let measured = format!(
+        "round {round}, {end}, {:.3} ms; the other rounds within {:.1} us",
+        late_ns / 1e6,
+        together / 1e3
+    );
+    let is_named = *round == LATE.0 && *end == format!("rank {}", LATE.1);
     let is_right = (late_ns - LATE_NS).abs() <= bound_ns + 20.0 * WAKES_NS;
-    Ok((truth, measured, found == [LATE] && is_right))
+    let spread_ns = start::spread_ns(rounds[LATE.0 as usize].iter());
+    let is_wide = (spread_ns - LATE_NS).abs() <= start::ALLOWED_NS;
+    Ok((truth, measured, is_named && is_right && is_wide && together < start::ALLOWED_NS))
 }

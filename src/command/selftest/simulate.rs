@@ -8,7 +8,7 @@ use crate::clock::{AnyClock, Ticks, Timebase};
 use crate::command::process::context;
 use crate::loops::Ended;
 use crate::loops::gate::Gate;
-use crate::pattern::{latency, load, oneway, registry};
+use crate::pattern::{bandwidth, latency, load, oneway, registry};
 use crate::plan::{Bound, Case, Plan, Request, Schedule};
 use crate::record::schema::Record;
 use crate::run::{self, Keeper, Silent};
@@ -19,7 +19,7 @@ use crate::sample::recorder::MessageCounts;
 use crate::stats::metric::durations;
 use crate::stats::{Metric, Summary, summarize};
 use crate::transport::{Role, TransportKind};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, MessageRate, Span};
 use std::sync::atomic::AtomicBool;
 
 /// Bytes of a message.
@@ -65,11 +65,49 @@ fn case(request: Request, synthetic: &str, count: u64) -> Fallible<Case> {
 }
 
 /// One round of a request, without a warm-up.
-fn plan(mut request: Request, synthetic: &str, count: u64) -> Fallible<Plan> {
-    request.transports = vec![TransportKind::SIMULATED];
-    (request.warmup, request.count, request.rounds) = (Some(0), Some(count), Some(1));
-    request.settings.set("synthetic", synthetic)?;
-    Ok(request.plan()?)
+fn plan(request: Request, spec: &str, count: u64) -> Fallible<Plan> {
+    Simulated { spec, count, warmup: 0, rounds: 1 }.plan(request)
+}
+
+/// How a request is simulated.
+#[derive(Clone, Copy)]
+pub struct Simulated<'a> {
+    /// What the transport does.
+    pub spec: &'a str,
+    /// Messages of each round ...
+    pub count: u64,
+    /// ... after so many.
+    pub warmup: u64,
+    /// Rounds.
+    pub rounds: u32,
+}
+
+impl Simulated<'_> {
+    /// The plan of a request.
+    pub fn plan(self, mut request: Request) -> Fallible<Plan> {
+        request.transports = vec![TransportKind::SIMULATED];
+        (request.warmup, request.count) = (Some(self.warmup), Some(self.count));
+        request.rounds = Some(self.rounds);
+        request.settings.set("synthetic", self.spec)?;
+        Ok(request.plan()?)
+    }
+}
+
+/// A request for messages one way, so many per second at equal intervals.
+pub fn scheduled_messages(per_second: f64) -> Request {
+    let schedule = Schedule::Periodic { rate: MessageRate(per_second) };
+    Request { schedule, ..oneway::request(oneway::Spec::default()) }
+}
+
+/// A request for a server with one client, whose next request follows the answer.
+pub fn closed_load() -> Request {
+    let spec = load::Spec { object_size: SIZE, ..load::Spec::default() };
+    load::request(load::LoadRequest { spec, clients: vec![1], ..load::LoadRequest::default() })
+}
+
+/// A request for messages of 64 B as fast as they are accepted.
+pub fn flows() -> Request {
+    Request { sizes: vec![Bytes(64)], ..bandwidth::request(bandwidth::Spec::default()) }
 }
 
 /// Runs a plan by agents, as a command does.
