@@ -292,65 +292,30 @@ fn a_disk_too_small_is_refused_before_the_run() {
 }
 
 #[test]
-fn a_disk_that_fills_up_leaves_no_half_record() {
+fn shared_memory_needs_no_room_in_dev_shm() {
     let scratch = Scratch::new();
-    fs::create_dir(scratch.join("disk")).unwrap();
-    // The estimate fits when it is made; another program takes the space while the run is made.
-    let script = "mount -t tmpfs -o size=24m tmpfs disk; \
-                  \"$0\" latency --wait block --count 5000 --rounds 10 --out disk/run & \
-                  for i in $(seq 6000); do ls -A disk | grep partial && break; sleep 0.01; done \
-                  >/dev/null; \
-                  head -c 100m /dev/zero >disk/other 2>/dev/null; \
-                  wait $!; code=$?; rm disk/other; ls -A disk; exit $code";
-    let ended = unshared(&scratch, script);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), ""), "{ended:?}");
-    assert!(ended.stderr.contains("is full, so the record was abandoned"), "{ended:?}");
-    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    let script = format!(
+        "mount -t tmpfs -o nr_inodes=1 tmpfs /dev/shm && \
+         \"$0\" latency --transport shm {SHORT} --out run"
+    );
+    let ended = unshared(&scratch, &script);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
 }
 
 #[test]
-fn shared_memory_that_is_not_to_be_had_does_not_stop_the_others() {
+fn shared_memory_above_a_limit_is_a_fault_of_that_case_alone() {
     let scratch = Scratch::new();
-    for (shm, name) in [("-o ro tmpfs", "ro"), ("-o nr_inodes=1 tmpfs", "full")] {
-        let script = format!(
-            "mount -t tmpfs {shm} /dev/shm && \
-             \"$0\" latency --transport shm,unix {SHORT} --out {name}"
-        );
-        let ended = unshared(&scratch, &script);
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.stdout.contains("not measured: shm: making the shared memory"), "{ended:?}");
-        assert!(ended.stdout.contains("is /dev/shm mounted and writable?"), "{ended:?}");
-        let record = wiregauge::record::read_record(&scratch.join(name)).unwrap();
-        assert!(record.complete && record.runs.len() == 1 && record.unavailable.len() == 1);
-    }
-    let alone =
-        format!("mount -t tmpfs -o ro tmpfs /dev/shm && \"$0\" latency --transport shm {SHORT}");
-    let ended = unshared(&scratch, &alone);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(4), ""), "{ended:?}");
-    assert!(ended.stderr.starts_with("wiregauge: shm: making the shared memory"), "{ended:?}");
-    assert!(!scratch.join("wiregauge-runs").exists(), "nothing ran: nothing is kept");
-}
-
-#[test]
-fn shared_memory_that_is_too_small_is_a_fault_of_that_case_alone() {
-    // The first has no room for the smallest ring, the second for that of the smallest alone.
-    for (size, code) in [("16k", 0), ("200k", 3)] {
-        let scratch = Scratch::new();
-        let script = format!(
-            "mount -t tmpfs -o size={size} tmpfs /dev/shm && \
-             \"$0\" latency --transport shm,unix --size 64KiB {SHORT} --out run; \
-             code=$?; ls /dev/shm >&2; exit $code"
-        );
-        let ended = unshared(&scratch, &script);
-        assert_eq!(ended.code, Some(code), "{ended:?}");
-        assert_eq!(ended.stderr, "", "nothing stays in /dev/shm: {ended:?}");
-        let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
-        let unix = record.runs.iter().find(|run| run.case.transport.name() == "unix").unwrap();
-        assert!(unix.complete && unix.counts.received >= 500, "{:?}", unix.counts);
-        let mut said = record.faults.iter().chain(record.unavailable.iter().map(|u| &u.reason));
-        let said = said.next().unwrap();
-        assert!(said.contains("/dev/shm") && said.contains("No space left"), "{said}");
-    }
+    // The ring has 16 MiB; a block of the limit has 512 B or 1 KiB.
+    let script = format!(
+        "ulimit -f 8192; \"$0\" latency --transport shm,unix --size 1MiB {SHORT} --out run"
+    );
+    let ended = unshared(&scratch, &script);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""), "{ended:?}");
+    let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
+    let unix = record.runs.iter().find(|run| run.case.transport.name() == "unix").unwrap();
+    assert!(unix.complete && unix.counts.received >= 500, "{:?}", unix.counts);
+    let said = &record.faults[0];
+    assert!(said.contains("shared memory") && said.contains("File too large"), "{said}");
 }
 
 #[test]

@@ -26,6 +26,13 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
+/// Has a file that exceeds `ulimit -f` be an error of the write, and not the end of this process
+/// without a word.
+pub fn ignore_file_limit() {
+    // SAFETY: signal(2) with a disposition that runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Whether this process was started with a signal ignored, or has it ignored since.
 pub fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
     let mut now = MaybeUninit::<libc::sigaction>::uninit();

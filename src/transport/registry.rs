@@ -27,7 +27,7 @@ registry! {
     Unix "unix" => socket::UNIX;
     /// Unix domain datagram socket.
     Unixgram "unixgram" => socket::UNIXGRAM;
-    /// A lock-free ring in POSIX shared memory.
+    /// A lock-free ring in shared memory.
     Shm "shm" => shm::DESCRIPTOR;
     /// Homa, where the kernel has it.
     Homa "homa" => homa::DESCRIPTOR;

@@ -1,4 +1,4 @@
-//! `shm`: a lock-free ring each way in POSIX shared memory.
+//! `shm`: a lock-free ring each way in shared memory.
 //!
 //! * Control: this file, and [`region`], the memory.
 //! * Data: [`endpoint`] by the protocol of [`ring`].
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// The shared-memory transport.
 pub const DESCRIPTOR: Descriptor = Descriptor {
-    about: "a lock-free ring each way in POSIX shared memory, between two processes",
+    about: "a lock-free ring each way in shared memory, between two processes",
     largest: Bytes::MIB.0 * 16,
     in_survey: true,
     path: "a copy into the ring, a cache-line hand-over, a copy out of it",
@@ -28,9 +28,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 fn available() -> Result<(), String> {
-    let name = random_name().map_err(|error| error.to_string())?;
-    let made = Region::create(&name, Layout::for_size(8, Layout::MOST_CELLS));
-    made.map(drop).map_err(|error| format!("{error} (is /dev/shm mounted and writable?)"))
+    let made = Region::create(Layout::for_size(8, Layout::MOST_CELLS));
+    made.map(drop).map_err(|error| error.to_string())
 }
 
 fn open(setup: &Setup) -> Result<Opening> {
@@ -40,9 +39,8 @@ fn open(setup: &Setup) -> Result<Opening> {
             Ok(connected(Region::adopt(other.text()?, layout)?, &setup))
         }));
     }
-    let name = random_name()?;
-    let region = Region::create(&name, layout)?;
-    Ok(Opening::new(Blob(name.into_bytes()), move |_| Ok(connected(region, &setup))))
+    let region = Region::create(layout)?;
+    Ok(Opening::new(Blob(region.path().into_bytes()), move |_| Ok(connected(region, &setup))))
 }
 
 fn connected(region: Arc<Region>, setup: &Setup) -> Connected {
@@ -50,8 +48,4 @@ fn connected(region: Arc<Region>, setup: &Setup) -> Connected {
     let effective_settings =
         vec![("ring_cells".into(), cells.to_string()), ("cell_bytes".into(), stride.to_string())];
     Connected { effective_settings, ..Connected::new(ShmEndpoint::new(region, setup)) }
-}
-
-fn random_name() -> Result<String> {
-    Ok(format!("/{}", setup::random_name()?))
 }

@@ -1,14 +1,14 @@
-//! The shared memory itself: made by the server under a random name, mapped by both, its name
-//! removed as soon as both have it.
+//! The shared memory itself: an anonymous file that the server makes and the client opens through
+//! `/proc`. It has no name, so nothing is left of it, whatever dies first.
 
 use super::ring::{INLINE, Memory};
 use crate::transport::{Result, Setup, SetupError};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::FallocateFlags;
-use rustix::shm::{Mode, OFlags};
-use std::os::fd::OwnedFd;
+use rustix::fs::{FallocateFlags, MemfdFlags};
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -67,58 +67,56 @@ pub struct Region {
     mapping: MmapRaw,
     /// How its rings are laid out.
     pub layout: Layout,
-    /// Of the end that made it.
-    _name: Option<Name>,
-}
-
-/// The name of memory, which is removed when its maker goes, whoever has mapped it by then: the
-/// memory stays with those that have it.
-struct Name(String);
-
-impl Drop for Name {
-    fn drop(&mut self) {
-        let _ = rustix::shm::unlink(&self.0);
-    }
+    /// Of the end that made it: the other opens it by this descriptor's number.
+    file: Option<OwnedFd>,
 }
 
 impl Region {
-    /// Makes it under this name.
-    pub fn create(name: &str, layout: Layout) -> Result<Arc<Region>> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
-        let failed = || SetupError::system(format!("making the shared memory /dev/shm{name}"));
-        let file = rustix::shm::open(name, flags, Mode::RUSR | Mode::WUSR).map_err(failed())?;
-        let name = Name(name.to_owned());
+    /// Makes it.
+    pub fn create(layout: Layout) -> Result<Arc<Region>> {
+        let failed = || SetupError::system("making the shared memory".to_string());
+        let flags = MemfdFlags::CLOEXEC;
+        let file = rustix::fs::memfd_create("wiregauge-ring", flags).map_err(failed())?;
         let bytes = layout.total_bytes() as u64;
         rustix::fs::ftruncate(&file, bytes).map_err(failed())?;
-        // A size alone is a promise: where /dev/shm is full its first touch would be a SIGBUS.
+        // A size alone is a promise: where memory is short its first touch would be a SIGBUS.
         let all = || rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes);
         rustix::io::retry_on_intr(all).map_err(failed())?;
-        let region = Self::map(&name.0, &file, layout)?;
-        Ok(Arc::new(Region { _name: Some(name), ..region }))
+        let region = Self::map(&file, layout)?;
+        Ok(Arc::new(Region { file: Some(file), ..region }))
     }
 
-    /// Maps what the other end has made under this name, and removes the name.
-    pub fn adopt(name: &str, layout: Layout) -> Result<Arc<Region>> {
-        let failed = || SetupError::system(format!("opening the shared memory {name}"));
-        let file = rustix::shm::open(name, OFlags::RDWR, Mode::empty()).map_err(failed())?;
-        let size = rustix::fs::fstat(&file).map_err(failed())?.st_size as usize;
+    /// Where another process of this user can open it, as long as this end has it.
+    pub fn path(&self) -> String {
+        let number = self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        format!("/proc/{}/fd/{number}", std::process::id())
+    }
+
+    /// Maps what the other end has made.
+    pub fn adopt(path: &str, layout: Layout) -> Result<Arc<Region>> {
+        // It comes from the other end, and opening any other file could have effects.
+        let is_number = |text: &str| text.parse::<u32>().is_ok();
+        let parts = path.strip_prefix("/proc/").and_then(|rest| rest.split_once("/fd/"));
+        let is_descriptor = parts.is_some_and(|(pid, fd)| is_number(pid) && is_number(fd));
+        ensure!(is_descriptor, SetupError::Address);
+        let failed = || SetupError::system(format!("opening the shared memory {path}"));
+        let file = File::options().read(true).write(true).open(path).map_err(failed())?;
+        let size = file.metadata().map_err(failed())?.len() as usize;
         if size != layout.total_bytes() {
             return Err(SetupError::Refused(format!(
-                "the shared memory {name} has {size} B, and both ends must have agreed on {} B",
+                "the shared memory {path} has {size} B, and both ends must have agreed on {} B",
                 layout.total_bytes()
             )));
         }
-        let region = Self::map(name, &file, layout)?;
-        drop(Name(name.to_owned()));
-        Ok(Arc::new(region))
+        Ok(Arc::new(Self::map(&file.into(), layout)?))
     }
 
     /// Every page is touched before the first message.
-    fn map(name: &str, file: &OwnedFd, layout: Layout) -> Result<Region> {
+    fn map(file: &OwnedFd, layout: Layout) -> Result<Region> {
         let mapping = MmapOptions::new().len(layout.total_bytes()).populate().map_raw(file);
-        let what = format!("mapping the shared memory {name}");
+        let what = "mapping the shared memory".to_string();
         let mapping = mapping.map_err(SetupError::system(what))?;
-        Ok(Region { mapping, layout, _name: None })
+        Ok(Region { mapping, layout, file: None })
     }
 
     fn word(&self, number: usize) -> *mut u8 {
@@ -236,6 +234,33 @@ unsafe fn copy_any(from: *const u8, to: *mut u8, length: usize) {
             32 => std::ptr::copy_nonoverlapping(from, to, 32),
             64 => std::ptr::copy_nonoverlapping(from, to, 64),
             _ => std::ptr::copy_nonoverlapping(from, to, length),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_has_no_name_and_is_opened_by_its_descriptor() {
+        let layout = Layout::for_size(64, Layout::MOST_CELLS);
+        let before = std::fs::read_dir("/dev/shm").map(Iterator::count).ok();
+        let made = Region::create(layout).unwrap();
+        assert_eq!(std::fs::read_dir("/dev/shm").map(Iterator::count).ok(), before);
+        let adopted = Region::adopt(&made.path(), layout).unwrap();
+        made.doorbell(0).store(7, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(adopted.doorbell(0).load(std::sync::atomic::Ordering::Relaxed), 7);
+        let path = made.path();
+        drop(made);
+        assert!(Region::adopt(&path, layout).is_err());
+    }
+
+    #[test]
+    fn no_other_file_is_opened() {
+        let layout = Layout::for_size(64, Layout::MOST_CELLS);
+        for path in ["/dev/zero", "/proc/self/fd/0", "/proc/1/fd/x", "/proc/1/fd/../mem", ""] {
+            assert!(matches!(Region::adopt(path, layout), Err(SetupError::Address)), "{path}");
         }
     }
 }
