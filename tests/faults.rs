@@ -46,7 +46,8 @@ fn kept(scratch: &Scratch, ended: &Ended) -> String {
     let run = &record.runs[0];
     assert!(run.counts.received > 200, "{:?}", run.counts);
     assert!(run.counts.sent >= run.counts.received, "{:?}", run.counts);
-    assert_eq!(run.counts.lost, run.counts.sent - run.counts.received);
+    let missing = run.counts.sent - run.counts.received;
+    assert_eq!(run.counts.lost + run.counts.unfinished, missing);
     assert!(run.rounds[0].ended != RoundEnd::Unknown && run.stopped != "unknown");
     let rows = wiregauge::record::SampleReader::open(&dir.join("samples.parquet")).unwrap();
     let rows: u64 = rows.map(|round| round.unwrap().samples.len() as u64).sum();
