@@ -15,6 +15,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Scratch, bounded, full_record};
+use wiregauge::cli::entry::hosts;
+use wiregauge::clock::exchange;
 use wiregauge::control::frame;
 use wiregauge::control::protocol::{FromAgent, ToAgent};
 use wiregauge::pattern::registry;
@@ -22,10 +24,14 @@ use wiregauge::plan::{study, sweep};
 use wiregauge::record::SampleReader;
 use wiregauge::record::directory::parse_record;
 use wiregauge::remote::daemon::caps::{Caps, Inspector};
+use wiregauge::remote::daemon::pairing;
+use wiregauge::remote::job::{munge, nodelist, parse_published, rank};
 use wiregauge::signal::format::Format;
 use wiregauge::signal::source::{Shape, Signal, Source};
 use wiregauge::signal::{Kind, Sample, TimeOfDay};
+use wiregauge::transport::Blob;
 use wiregauge::transport::synthetic::Synthetic;
+use wiregauge::transport::verbs::address::Address;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
 
@@ -141,6 +147,40 @@ fn frames_are_read_and_admitted() {
             inspector.admit(&body)?;
         }
         Ok(())
+    });
+}
+
+#[test]
+fn what_peers_and_launchers_send_is_read() {
+    all_valid(&seeds("hosts_file"), |_, bytes| {
+        hosts(text_of(bytes)?, "rack").map(drop).map_err(|wrong| wrong.to_string())
+    });
+    all_valid(&seeds("verbs_address"), |_, bytes| {
+        let own = Address::from_blob(&Blob(bytes.to_vec())).map_err(|error| error.to_string())?;
+        Address::read(&own.blob(), &own).map(drop).map_err(|error| error.to_string())
+    });
+    all_valid(&seeds("pairing"), |_, mut bytes| {
+        let offer = text_of(bytes).ok().and_then(pairing::parse_offer).map(drop);
+        offer.ok_or("no offer").or_else(|_| pairing::read_card(&mut bytes).map(drop))
+    });
+    all_valid(&seeds("clock_datagrams"), |_, bytes| {
+        let datagram = exchange::read(b"0123456789abcdef0123456789abcdef", bytes).map(drop);
+        let times = (bytes.len() % 16 == 0).then_some(());
+        datagram.or(times).ok_or("no datagram".into())
+    });
+    all_valid(&seeds("launchers"), |_, bytes| {
+        let text = text_of(&bytes[1..])?;
+        let name = |name: &str| {
+            text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix('=')?.into()))
+        };
+        match bytes[0] {
+            0 => nodelist::first(text).map(drop).ok_or("no node".into()),
+            1 => munge::read(text, 1000).map(drop),
+            3 => parse_published(text).map(drop).ok_or("nothing published".into()),
+            4 => rank::find(&rank::RankOptions::default(), &name)?.map(drop).ok_or("alone".into()),
+            // The answers of a manager end in an orderly way.
+            _ => text.ends_with("cmd=finalize_ack\n").then_some(()).ok_or("cut off".into()),
+        }
     });
 }
 

@@ -110,7 +110,8 @@ fn of_file(path: &Path) -> Result<Vec<HostSpec>, UsageError> {
     hosts(&text, &shown.to_string())
 }
 
-fn hosts(text: &str, file: &str) -> Result<Vec<HostSpec>, UsageError> {
+/// The hosts of a text, for refusals that name the file.
+pub fn hosts(text: &str, file: &str) -> Result<Vec<HostSpec>, UsageError> {
     let mut hosts = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default();

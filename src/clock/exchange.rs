@@ -31,7 +31,8 @@ const OLDEST_NS: f64 = 20e6;
 /// Readings of both clocks, of which the closest counts.
 const READINGS: u32 = 3;
 
-fn packet(cookie: &Cookie, kind: u8, number: u64, time: f64) -> [u8; LENGTH] {
+/// A datagram.
+pub fn packet(cookie: &Cookie, kind: u8, number: u64, time: f64) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[..32].copy_from_slice(cookie);
     bytes[32] = kind;
@@ -41,7 +42,7 @@ fn packet(cookie: &Cookie, kind: u8, number: u64, time: f64) -> [u8; LENGTH] {
 }
 
 /// Kind, number and time of a datagram of this run.
-fn read(cookie: &Cookie, bytes: &[u8]) -> Option<(u8, u64, f64)> {
+pub fn read(cookie: &Cookie, bytes: &[u8]) -> Option<(u8, u64, f64)> {
     if bytes.len() != LENGTH || bytes[..32] != cookie[..] {
         return None;
     }

@@ -18,7 +18,7 @@ use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -89,6 +89,12 @@ pub fn offer(folder: &Path) -> Result<Secret, String> {
     Ok(secret)
 }
 
+/// The secret of an offer's file, and until when it is valid.
+pub fn parse_offer(text: &str) -> Option<(Secret, Timestamp)> {
+    let mut lines = text.lines();
+    Some((lines.next()?.parse().ok()?, lines.next()?.parse().ok()?))
+}
+
 /// An open pairing.
 #[derive(Debug)]
 pub struct Offer {
@@ -102,10 +108,7 @@ impl Offer {
     pub fn open(folder: &Path) -> Result<Offer, String> {
         let none = || "no pairing is open".to_string();
         let text = read(&folder.join(OFFER))?.ok_or_else(none)?;
-        let mut lines = text.lines();
-        let secret = lines.next().and_then(|line| line.parse().ok());
-        let until = lines.next().and_then(|line| line.parse::<Timestamp>().ok());
-        let (Some(secret), Some(until)) = (secret, until) else { return Err(none()) };
+        let (secret, until) = parse_offer(&text).ok_or_else(none)?;
         let offer = Offer { folder: folder.into(), secret };
         let is_late = until < Timestamp::now();
         if is_late || offer.failures() >= MOST_FAILURES {
@@ -168,14 +171,20 @@ pub fn accept(
 ) -> Result<String, String> {
     offer.claim()?;
     reader.deadline = Some(Instant::now() + EXCHANGE);
-    let card: Card = frame::read(&mut reader).map_err(|error| error.to_string())?;
-    let name = format!("{}-{}", plain(&card.name), fingerprint(&card.check()?));
+    let (name, certificate) = read_card(&mut reader)?;
     let file = offer.folder.join(CONTROLLERS).join(format!("{name}.pem"));
-    write(&file, &card.certificate, true)?;
+    write(&file, &certificate, true)?;
     let card = Card { name: String::new(), certificate: own.pem.clone() };
     frame::write(&mut writer, &card).map_err(|error| error.to_string())?;
     writer.close();
     Ok(name)
+}
+
+/// Reads a controller's card: the name by which it is kept, and its certificate in PEM.
+pub fn read_card(channel: &mut impl Read) -> Result<(String, String), String> {
+    let card: Card = frame::read(channel).map_err(|error| error.to_string())?;
+    let name = format!("{}-{}", plain(&card.name), fingerprint(&card.check()?));
+    Ok((name, card.certificate))
 }
 
 /// A name as a safe file name.

@@ -6,9 +6,9 @@
 //! reports where its agent listens, and exits when that connection closes.
 
 mod gather;
-mod munge;
+pub mod munge;
 pub mod nodelist;
-mod pmi;
+pub mod pmi;
 pub mod rank;
 
 use crate::control::fault::Fault;
@@ -133,7 +133,7 @@ fn published(JobKey(key): &JobKey, at: SocketAddr) -> String {
 }
 
 /// Parses it.
-fn parse_published(text: &str) -> Option<(JobKey, Vec<String>, u16)> {
+pub fn parse_published(text: &str) -> Option<(JobKey, Vec<String>, u16)> {
     let (key, port, hosts): ([u8; 32], u16, Vec<IpAddr>) =
         postcard::from_bytes(&hex::decode(text).ok()?).ok()?;
     Some((JobKey(key), hosts.iter().map(IpAddr::to_string).collect(), port))

@@ -28,8 +28,8 @@ pub fn open(credential: &str) -> Result<String, String> {
     read(&run("unmunge", &[], credential)?, rustix::process::geteuid().as_raw())
 }
 
-/// Metadata, an empty line, then the text.
-fn read(opened: &str, own: u32) -> Result<String, String> {
+/// The text that `unmunge` printed: metadata, an empty line, then the text of this user.
+pub fn read(opened: &str, own: u32) -> Result<String, String> {
     let (about, text) = opened.split_once("\n\n").ok_or("unmunge printed no payload")?;
     let of = |name: &str| value_of(about, name, ':').unwrap_or_default();
     let (status, user) = (of("STATUS"), of("UID"));

@@ -39,7 +39,7 @@ fn ask(
 }
 
 /// Rank 0 publishes its value; every other rank reads it.
-fn share_with(
+pub fn share_with(
     manager: &mut BufReader<impl Read + Write>,
     own: Option<&str>,
 ) -> Result<String, String> {

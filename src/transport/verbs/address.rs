@@ -66,22 +66,25 @@ impl Address {
         reaches_beyond.then(|| IpAddr::V6(gid).to_canonical())
     }
 
+    /// An address as it stands in a blob, whichever end's it is.
+    pub fn from_blob(blob: &Blob) -> Result<Address> {
+        ensure!(blob.0.len() <= MOST_BLOB, SetupError::Address);
+        match postcard::take_from_bytes(&blob.0) {
+            Ok((address, [])) => Ok(address),
+            _ => Err(SetupError::Address),
+        }
+    }
+
     /// Parses the other end's address; it must match this end.
     pub fn read(blob: &Blob, own: &Address) -> Result<Address> {
-        if blob.0.len() > MOST_BLOB {
-            return Err(SetupError::Address);
-        }
-        let (other, rest) =
-            postcard::take_from_bytes::<Address>(&blob.0).map_err(|_| SetupError::Address)?;
+        let other = Address::from_blob(blob)?;
         let alike = (other.service, other.operation, other.size)
             == (own.service, own.operation, own.size)
             && other.pairs.len() == own.pairs.len();
         // The numbers of queue pairs and of packets have 24 bits.
         let small = other.pairs.iter().all(|(qp, psn)| *qp < 1 << 24 && *psn < 1 << 24);
         let sound = other.slots > 0 && other.stride >= other.size && small;
-        if !rest.is_empty() || !alike || !sound {
-            return Err(SetupError::Address);
-        }
+        ensure!(alike && sound, SetupError::Address);
         if (own.lid == 0) != (other.lid == 0) {
             return Err(SetupError::Refused(
                 "one end is on InfiniBand and the other on Ethernet; both must be on one".into(),

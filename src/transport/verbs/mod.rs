@@ -11,7 +11,7 @@
 //! byte behind the payload, another in each lap, is what the receiver polls.
 
 mod adapter;
-mod address;
+pub mod address;
 mod cm;
 mod completions;
 mod counters;
