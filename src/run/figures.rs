@@ -295,7 +295,9 @@ impl RunSoFar {
     pub fn point(&self, bounded: f64) -> Option<Point> {
         let summary = self.summary(Metric::Response, f64::INFINITY);
         let achieved = rate(&self.work.posted).value;
-        Point::new(self.case.schedule, achieved, self.counts.requests(), Some(&summary), bounded)
+        let (answers, requests) = (rate(&self.work.delivered), self.counts.requests());
+        let schedule = self.case.schedule;
+        Point::new(schedule, achieved, Some(&answers), requests, Some(&summary), bounded)
     }
 
     /// Messages per second that were answered.

@@ -15,9 +15,11 @@ const PASS: usize = 200;
 /// are medians over the passes of each pass's own: what the host took from a few passes is the
 /// noise of its CPUs and not what the loop adds.
 pub fn instrument(runs: &[RunSoFar], resolution_ns: f64) -> Instrument {
-    let rounds = || runs.iter().flat_map(|run| &run.overhead);
-    let recording = runs.iter().flat_map(|run| run.recording_ns.iter().copied()).collect();
-    of_rounds(rounds().map(Vec::as_slice), recording, resolution_ns)
+    // In simulated time the loop takes none.
+    let real = || runs.iter().filter(|run| !run.case.transport.simulates_time());
+    let rounds = real().flat_map(|run| &run.overhead);
+    let recording = real().flat_map(|run| run.recording_ns.iter().copied()).collect();
+    of_rounds(rounds.map(Vec::as_slice), recording, resolution_ns)
 }
 
 fn of_rounds<'a>(
@@ -85,6 +87,23 @@ mod tests {
         assert_eq!((found.error_ns, found.count, found.passes), (40.0, 10_000, 50));
         assert_eq!(found.recording_ns, 3.0);
         assert!(of_rounds(std::iter::empty(), Vec::new(), 10.0).error_ns.is_nan());
+    }
+
+    #[test]
+    fn rounds_in_simulated_time_say_nothing_of_the_overhead() {
+        use crate::transport::TransportKind;
+        let run = |transport, ns: f64| {
+            let mut request = crate::pattern::latency::request(Default::default());
+            request.transports = vec![transport];
+            let case = request.plan().unwrap().cases.remove(0);
+            let analysis = crate::pattern::registry::analysis(case.pattern.name()).unwrap();
+            let mut run = RunSoFar::new(0, &case, analysis, &[], 1);
+            run.overhead = vec![vec![ns; 2000]];
+            run
+        };
+        let real = run(TransportKind::default(), 20.0);
+        let found = instrument(&[real, run(TransportKind::SIMULATED, 0.0)], 10.0);
+        assert_eq!((found.overhead_p50_ns, found.error_ns, found.count), (20.0, 30.0, 2000));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The knee of a curve over load, and the highest rate that keeps a bound. Pure.
 
-use super::{Quantile, Summary};
+use super::{Quantile, Rate, Summary};
 use crate::plan::{Schedule, Slo};
 
 /// Of what was offered, the share that must be achieved: else the arrivals were not those that were
@@ -89,10 +89,12 @@ pub struct Point {
 }
 
 impl Point {
-    /// `None` without a schedule. `bounded` is the quantile that has a bound.
+    /// `None` without a schedule. `answers` is the rate of the answers, `bounded` the quantile that
+    /// has a bound.
     pub fn new(
         schedule: Schedule,
         achieved: f64,
+        answers: Option<&Rate>,
         requests: Requests,
         response: Option<&Summary>,
         bounded: f64,
@@ -100,13 +102,16 @@ impl Point {
         let Requests { sent, unsent, answered, held_up } = requests;
         let is_sent_late = falls_short(schedule, achieved, sent);
         let is_answered = answered as f64 >= ACHIEVED * (sent + unsent) as f64;
+        // Answers that come later than they are asked for pile up.
+        let fastest = answers.and_then(|rate| rate.interval).map(|interval| interval.high.0);
+        let piles_up = fastest.is_some_and(|rate| falls_short(schedule, rate, answered));
         // Of a point without an answer the response says that, and not how slow the server is.
         let response = response.filter(|_| answered > 0);
         let upper = |p| response.and_then(|summary| summary.quantile(p)).map_or(f64::NAN, upper);
         Some(Point {
             offered: schedule.rate()?.0,
             achieved,
-            falls_short: is_sent_late || !is_answered,
+            falls_short: is_sent_late || !is_answered || piles_up,
             p50_ns: upper(0.5),
             bounded_ns: upper(bounded),
             generator_bound: is_sent_late && held_up == 0,
@@ -187,6 +192,7 @@ pub fn highest(points: &[Point], slo: Slo) -> Option<Found> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::rate::Delivered;
     use crate::units::MessageRate;
 
     #[test]
@@ -256,11 +262,23 @@ mod tests {
         let summary = crate::stats::summarize(&[ns], f64::INFINITY);
         let schedule = Schedule::Periodic { rate: MessageRate(1000.0) };
         let all = Requests { sent: 1000, answered: 1000, ..Requests::default() };
-        let new = |requests| Point::new(schedule, 1000.0, requests, Some(&summary), 0.99).unwrap();
+        let with = |answers: Option<&Rate>, requests| {
+            Point::new(schedule, 1000.0, answers, requests, Some(&summary), 0.99).unwrap()
+        };
+        let new = |requests| with(None, requests);
         let interval = summary.quantile(0.99).unwrap().interval.unwrap();
         assert!(interval.high.0 > 9900.0, "{interval:?}");
         assert_eq!(new(all).bounded_ns, interval.high.0);
         assert!(!new(all).falls_short);
+        // All were answered in the end, at 60 % of the rate; it may have been the whole rate.
+        let rate = |rates: &[f64]| {
+            let work: Vec<Delivered> =
+                rates.iter().map(|work| Delivered { work: *work, seconds: 1.0 }).collect();
+            crate::stats::rate::rate(&work)
+        };
+        let slow = with(Some(&rate(&[590.0, 600.0, 610.0, 600.0, 600.0, 600.0])), all);
+        assert!(slow.falls_short && !slow.generator_bound);
+        assert!(!with(Some(&rate(&[100.0, 600.0, 1100.0])), all).falls_short);
         // A fifth answered; nothing answered; a tenth never sent.
         assert!(new(Requests { answered: 200, ..all }).falls_short);
         let none = new(Requests { answered: 0, ..all });

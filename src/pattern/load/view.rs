@@ -131,8 +131,9 @@ fn curves<'a>(record: &'a Record) -> Vec<Curve<'a>> {
 /// `None` without a schedule.
 fn point(run: &Run, bounded: f64) -> Option<Point> {
     let achieved = rate(run, RateMetric::AchievedRate).unwrap_or(f64::NAN);
-    let response = run.summary(Metric::Response);
-    Point::new(run.case.schedule, achieved, run.counts.requests(), response, bounded)
+    let answers = run.rate(RateMetric::MessageRate);
+    let (requests, response) = (run.counts.requests(), run.summary(Metric::Response));
+    Point::new(run.case.schedule, achieved, answers, requests, response, bounded)
 }
 
 /// The name of a curve outside a study.

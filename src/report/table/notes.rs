@@ -41,7 +41,7 @@ fn legend(record: &Record) -> String {
 fn instrument(record: &Record) -> String {
     let own = &record.instrument;
     if own.count == 0 {
-        return "instrument: not measured, since no round started".into();
+        return "instrument: not measured, since no round ran in real time".into();
     }
     format!(
         "instrument: adds {} (p50) to {} (p99) to a round trip (null transport, n {}); it does not \
