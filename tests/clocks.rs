@@ -7,8 +7,8 @@
 
 mod controller;
 
-use controller::Scratch;
 use controller::bounded::start;
+use controller::{Scratch, wiregauge, words};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
@@ -171,4 +171,17 @@ fn one_way_times_by_a_wrong_clock_are_put_right() {
         let cost = record.hosts[0].clock_cost.expect("what the comparison took");
         assert!(cost.exchanges >= 200 && cost.server_cpu_ns.is_some(), "{cost:?}");
     }
+}
+
+#[test]
+fn a_run_whose_clock_is_off_against_the_kernels_makes_no_figure() {
+    let scratch = Scratch::new();
+    let line = "oneway --transport shm --count 100 --rounds 1 --out run --injected-clock-error";
+    let with = |spec| wiregauge(&scratch, &[&words(line)[..], &[spec]].concat());
+    let ended = with("scale(2500ppm)");
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("ppm off CLOCK_MONOTONIC"), "{ended:?}");
+    assert!(!scratch.join("run").exists());
+    // A daemon slews by up to 500 ppm.
+    assert_eq!(with("scale(100ppm)").code, Some(0));
 }

@@ -21,7 +21,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
         // others.
         true => host::choose_pairs(None, request.threads).of_servers(request.threads),
     };
-    let clock = ChosenClock::calibrate(request.clock)?;
+    let clock = ChosenClock::calibrate(request.clock).map_err(|error| error.to_string())?;
     let works = |transport: &TransportKind| transport.available().err();
     let environment = Environment::read(&cpus);
     if clock.source == Source::Ptp {

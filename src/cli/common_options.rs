@@ -219,7 +219,8 @@ pub fn request(
     let (place, rank) = place::place(given)?;
     let settings = settings_of(given)?;
     interfaces(given, &place)?;
-    let fits = request.injected_clock_error.is_none() || place.is_remote();
+    let remote = request.injected_clock_error.is_some_and(|error| error.is_remote());
+    let fits = !remote || place.is_remote();
     ensure!(fits, "--injected-clock-error needs a remote host: use --to HOST as well");
     let request = Request {
         transports: given.choices("transport"),

@@ -4,6 +4,7 @@
 use super::calibrate::{Anchor, Calibration, ClockReport, anchors, measure_reading};
 use super::exchange::Local;
 use super::{AnyClock, Source, Ticks, Timebase, Tsc};
+use crate::units::InjectedClockError;
 use std::time::Duration;
 
 /// Length of the calibration before the first round: two anchors of some 30 ns each over it leave
@@ -11,6 +12,27 @@ use std::time::Duration;
 const CALIBRATION: Duration = Duration::from_millis(100);
 /// Anchors of that calibration.
 const ANCHORS: u32 = 11;
+
+/// Why a clock stamps nothing.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ClockError {
+    /// Between two readings.
+    #[error("the clock could not be calibrated: time did not advance")]
+    StoodStill,
+    /// Its scale, or the kernel's.
+    #[error(
+        "the clock {} is {:+.0} ppm off CLOCK_MONOTONIC over {:.1} s, more than {MOST_PPM} ppm: no \
+         figure would be right; try --clock monotonic_raw, or wait until a time daemon that slews \
+         the kernel's clock is done (chronyc tracking, timedatectl)",
+        .clock.name(), .off.ppm(), .off.kernel_ns / 1e9
+    )]
+    WrongScale {
+        /// The clock.
+        clock: Source,
+        /// What each of the two made of the same time.
+        off: AgainstKernel,
+    },
+}
 
 /// What a clock's scale may be off by against CLOCK_MONOTONIC, in parts per million, before no
 /// figure is believed. The kernel's clock is the world's time within the 500 ppm that a time daemon
@@ -47,26 +69,53 @@ pub struct ChosenClock {
 }
 
 impl ChosenClock {
-    /// Chooses the clock, or takes the one asked for, and calibrates it.
+    /// Chooses the clock, or takes the one asked for, calibrates it, and holds it against the
+    /// kernel's.
     ///
     /// # Errors
-    /// A sentence: time did not advance.
-    pub fn calibrate(asked: Option<Source>) -> Result<ChosenClock, String> {
+    /// Time did not advance, or not as it does for the kernel.
+    pub fn calibrate(asked: Option<Source>) -> Result<ChosenClock, ClockError> {
+        ChosenClock::calibrate_with(asked, None)
+    }
+
+    /// The same with a scale that a test makes wrong.
+    ///
+    /// # Errors
+    /// As of [`ChosenClock::calibrate`].
+    pub fn calibrate_with(
+        asked: Option<Source>,
+        injected: Option<InjectedClockError>,
+    ) -> Result<ChosenClock, ClockError> {
         let (source, reason) = match asked {
             Some(source) => (source, "requested".to_string()),
             None => Source::choose(),
         };
         let begin = Anchor::monotonic(source.clock());
         let anchors = anchors(source, CALIBRATION, ANCHORS);
-        let scale = Calibration::of(source, &anchors).ok_or("the clock could not be calibrated")?;
+        let scale = Calibration::of(source, &anchors).ok_or(ClockError::StoodStill)?;
+        let wrong = 1.0 + injected.map_or(0.0, |error| error.scale_ppm) * 1e-6;
         let epoch = anchors.first().map_or(Ticks(0), |anchor| anchor.ticks);
-        let base = Timebase { epoch, ns_per_tick: scale.ns_per_tick };
+        let base = Timebase { epoch, ns_per_tick: scale.ns_per_tick * wrong };
         let reading = match source.clock() {
             AnyClock::Kernel(clock) => measure_reading(clock, &base),
             _ => measure_reading(Tsc, &base),
         };
         let report = ClockReport::new(source, reason, &scale, reading);
-        Ok(ChosenClock { source, anchors, begin, base, report })
+        let chosen = ChosenClock { source, anchors, begin, base, report };
+        chosen.check().map(|()| chosen)
+    }
+
+    /// Holds its scale against the kernel's clock, over the time since it was calibrated: before
+    /// any figure is made of what it stamped.
+    ///
+    /// # Errors
+    /// It is off by more than [`MOST_PPM`]; or no time has passed.
+    pub fn check(&self) -> Result<(), ClockError> {
+        let off = self.against_kernel().ok_or(ClockError::StoodStill)?;
+        match off.ppm().abs() <= MOST_PPM {
+            true => Ok(()),
+            false => Err(ClockError::WrongScale { clock: self.source, off }),
+        }
     }
 
     /// The time since it was calibrated, by this clock and by the kernel's. The kernel makes the
@@ -93,5 +142,42 @@ impl ChosenClock {
         let off_ppb = (whole.ns_per_tick / self.base.ns_per_tick - 1.0).abs() * 1e9;
         let (baseline_ns, residual_ppb) = (whole.baseline_ns, whole.residual_ppb + off_ppb);
         ClockReport { baseline_ns, residual_ppb, ..self.report.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn injected(spec: &str) -> Result<ChosenClock, ClockError> {
+        ChosenClock::calibrate_with(None, spec.parse().ok())
+    }
+
+    #[test]
+    fn a_scale_that_is_off_by_more_than_1000_ppm_is_refused() {
+        assert!(injected("").is_ok());
+        for (spec, ppm) in [("scale(2000ppm)", 2000.0), ("scale(-500000ppm)", -500_000.0)] {
+            let Err(ClockError::WrongScale { off, .. }) = injected(spec) else {
+                panic!("{spec} was not refused")
+            };
+            // A time daemon may slew the kernel's clock meanwhile.
+            assert!((off.ppm() - ppm).abs() < 600.0, "{off:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_goes_wrong_during_the_run_is_found_at_its_end() {
+        let clock = injected("").unwrap();
+        clock.check().unwrap();
+        // Ten seconds by the kernel that the counter knows nothing of.
+        let begin = Anchor { raw_ns: clock.begin.raw_ns - 10_000_000_000, ..clock.begin };
+        let error = ChosenClock { begin, ..clock }.check().unwrap_err();
+        assert!(error.to_string().contains("off CLOCK_MONOTONIC over 10."), "{error}");
+    }
+
+    #[test]
+    fn the_difference_is_in_parts_per_million_of_the_kernels_time() {
+        let off = AgainstKernel { measured_ns: 1.5e9, kernel_ns: 1e9 };
+        assert_eq!(off.ppm(), 500_000.0);
     }
 }

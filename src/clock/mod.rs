@@ -27,7 +27,7 @@ pub mod timer;
 pub use calibrate::{
     Anchor, Calibration, ClockReport, Reading, anchors, epoch_of_day, measure_reading,
 };
-pub use chosen::{AgainstKernel, ChosenClock, MOST_PPM};
+pub use chosen::{AgainstKernel, ChosenClock, ClockError, MOST_PPM};
 pub(crate) use counter::MADE_FROM_TSC;
 pub use counter::{AnyClock, KernelClock, Source, Tsc, Virtual};
 pub use device::{DeviceLine, DeviceReading, DeviceStamps, DeviceTicks};

@@ -13,7 +13,8 @@ use crate::units::Span;
 pub fn noise(given: &Given) -> Result<Exit, CommandError> {
     let cpus = given.read("cpus", values::cpu_list).unwrap_or_else(host::allowed_cpus);
     let time: Span = given.get("time").unwrap_or_default();
-    let clock = ChosenClock::calibrate(given.choice("clock")).map_err(CommandError::Unable)?;
+    let clock = ChosenClock::calibrate(given.choice("clock"))
+        .map_err(|error| CommandError::Unable(error.to_string()))?;
     let mut seen = Vec::new();
     for observed in host::observe(&cpus, clock.source, &clock.base, time.0 as f64) {
         match observed {

@@ -1,5 +1,6 @@
 //! What goes wrong in a round.
 
+use crate::clock::ClockError;
 use crate::control::frame::FrameError;
 use crate::loops::Ended;
 use crate::transport::Role;
@@ -65,6 +66,9 @@ pub enum Fault {
         /// What had ended the round before, where that says more than the deaths.
         after: Option<Box<Fault>>,
     },
+    /// The timestamp clock is not to be believed.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
     /// Something else failed.
     #[error("{0}")]
     Failed(String),

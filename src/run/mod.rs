@@ -44,7 +44,7 @@ use crate::run::round::RoundResult;
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Times, pool};
 use crate::transport::Role;
-use crate::units::Span;
+use crate::units::{InjectedClockError, Span};
 use analysis::{FindAnalysis, NextCase, PatternAnalysis, RunSoFar};
 use clocks::Comparisons;
 use figures::Seen;
@@ -108,7 +108,7 @@ pub fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
-    let time = calibrated(context.clock)?;
+    let time = calibrated(context.clock, plan.injected_clock_error)?;
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
@@ -134,8 +134,8 @@ pub fn run(
         is_spoiled: false,
     };
     runner.all_points()?;
-    let Runner { runs, faults, comparisons, plan, .. } = runner;
-    let plan = &plan;
+    time.check().map_err(Fault::from)?;
+    let Runner { runs, faults, comparisons, ref plan, .. } = runner;
     let noise_at = |host| summary::noise(runs.iter().flat_map(|run| run.noise_at(host)));
     let hosts = context.hosts.iter().zip(comparisons.end()).enumerate();
     let hosts: Vec<OtherHost> = hosts
@@ -173,11 +173,14 @@ pub fn run(
 }
 
 /// The clock of a run; one that a daemon keeps right says so itself.
-fn calibrated(asked: Option<Source>) -> Result<ChosenClock, Fault> {
+fn calibrated(
+    asked: Option<Source>,
+    injected: Option<InjectedClockError>,
+) -> Result<ChosenClock, Fault> {
     if asked == Some(Source::Ptp) {
         Discipline::read().stated_error_ns().map_err(Fault::Refused)?;
     }
-    Ok(ChosenClock::calibrate(asked)?)
+    Ok(ChosenClock::calibrate_with(asked, injected)?)
 }
 
 /// A record before its rounds, with what is known of the other hosts.

@@ -14,6 +14,10 @@ pub struct InjectedClockError {
     pub drift_ppm: f64,
     /// By what it is set forward (or back), and when.
     pub step: Option<Step>,
+    /// What the scale of this host's own clock is made wrong by, in parts per million. No other
+    /// host is told of it.
+    #[serde(skip)]
+    pub scale_ppm: f64,
 }
 
 /// A clock that is set.
@@ -26,7 +30,7 @@ pub struct Step {
 }
 
 const ALLOWED: &str = "offset(T), drift(Xppm), step(T@T), each T with or without a minus, as \
-                       'offset(-1s) drift(50ppm) step(40us@2s)'";
+                       'offset(-1s) drift(50ppm) step(40us@2s)', or scale(Xppm)";
 
 impl FromStr for InjectedClockError {
     type Err = String;
@@ -47,10 +51,11 @@ impl InjectedClockError {
         match name {
             "offset" => self.offset_ns = ns(inner)?,
             "drift" => {
-                let ppm: f64 = inner.strip_suffix("ppm")?.parse().ok()?;
-                // No two working clocks run further apart; NaN is refused too.
-                self.drift_ppm = (ppm.abs() <= 900.0).then_some(ppm)?;
+                // No two working clocks run further apart.
+                self.drift_ppm = ppm(inner, 900.0)?;
             }
+            // One that is wrong by half and more would stamp nothing.
+            "scale" => self.scale_ppm = ppm(inner, 500_000.0)?,
             "step" => {
                 let (by, at) = inner.split_once('@')?;
                 self.step = Some(Step { by_ns: ns(by)?, at_ns: ns(at)? });
@@ -60,11 +65,22 @@ impl InjectedClockError {
         Some(())
     }
 
+    /// Whether it concerns the clock of another host.
+    pub fn is_remote(&self) -> bool {
+        InjectedClockError { scale_ppm: 0.0, ..*self } != InjectedClockError::default()
+    }
+
     /// What the clock is ahead by when the true one shows `at_ns`.
     pub fn error_ns(&self, at_ns: f64) -> f64 {
         let stepped = self.step.filter(|step| at_ns >= step.at_ns).map_or(0.0, |step| step.by_ns);
         self.offset_ns + at_ns * self.drift_ppm * 1e-6 + stepped
     }
+}
+
+/// NaN is refused too.
+fn ppm(text: &str, most: f64) -> Option<f64> {
+    let ppm: f64 = text.strip_suffix("ppm")?.parse().ok()?;
+    (ppm.abs() <= most).then_some(ppm)
 }
 
 fn ns(text: &str) -> Option<f64> {
@@ -84,6 +100,9 @@ mod tests {
         let error: InjectedClockError = "offset(-1s) drift(50ppm) step(40us@2s)".parse().unwrap();
         assert_eq!(error.error_ns(1e9), -1e9 + 50e3);
         assert_eq!(error.error_ns(2e9), -1e9 + 100e3 + 40e3);
+        let scale: InjectedClockError = "scale(-1500ppm)".parse().unwrap();
+        assert_eq!((scale.scale_ppm, scale.error_ns(1e9)), (-1500.0, 0.0));
+        assert!(!scale.is_remote() && error.is_remote());
         assert_eq!("".parse::<InjectedClockError>().unwrap().error_ns(5.0), 0.0);
         for bad in ["drift(1)", "drift(1000ppm)", "drift(NaNppm)", "offset(1)", "step(1s)", "x(1s)"]
         {

@@ -192,6 +192,7 @@ fn full_plan() -> PlanRecord {
         injected_clock_error: Some(InjectedClockError {
             offset_ns: 1e9,
             drift_ppm: 20.0,
+            scale_ppm: 0.0,
             step: Some(step()),
         }),
         seed: 7,
