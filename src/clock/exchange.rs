@@ -14,6 +14,7 @@ use crate::units::InjectedClockError;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 /// What the datagrams of a run begin with: nobody else's are looked at.
@@ -30,6 +31,10 @@ const SLEW: f64 = 500e-6;
 const OLDEST_NS: f64 = 20e6;
 /// Readings of both clocks, of which the closest counts.
 const READINGS: u32 = 3;
+
+/// Times of another host that are taken, in nanoseconds since it was probed: 30 years either way.
+/// What is computed from them stays a number.
+pub const TIMES: RangeInclusive<f64> = -1e18..=1e18;
 
 /// A datagram.
 pub fn packet(cookie: &Cookie, kind: u8, number: u64, time: f64) -> [u8; LENGTH] {
@@ -48,7 +53,7 @@ pub fn read(cookie: &Cookie, bytes: &[u8]) -> Option<(u8, u64, f64)> {
     }
     let number = u64::from_le_bytes(bytes[33..41].try_into().ok()?);
     let time = f64::from_le_bytes(bytes[41..].try_into().ok()?);
-    time.is_finite().then_some((bytes[32], number, time))
+    TIMES.contains(&time).then_some((bytes[32], number, time))
 }
 
 /// This host's clock, for turning the kernel's stamps into its time.
@@ -285,6 +290,8 @@ mod tests {
         assert_eq!(read(&cookie, &bytes), Some((ASK, 7, 1.5)));
         assert_eq!(read(&[2; 32], &bytes), None);
         assert_eq!(read(&cookie, &bytes[..48]), None);
-        assert_eq!(read(&cookie, &packet(&cookie, ASK, 7, f64::NAN)), None);
+        for wrong in [f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(read(&cookie, &packet(&cookie, ASK, 7, wrong)), None);
+        }
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
+use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
@@ -197,7 +198,6 @@ fn a_time_of_the_other_s_clock_is_found_here() {
 
 #[test]
 fn exchanges_that_no_clock_has_made_do_no_harm() {
-    use proptest::prelude::*;
     let stamp = || -1e18f64..1e18;
     proptest!(|(stamps in proptest::collection::vec((stamp(), stamp(), stamp(), stamp()), 0..30))| {
         let made: Vec<Exchange> = stamps
@@ -249,6 +249,33 @@ fn a_few_exchanges_of_working_clocks_have_a_model_too() {
         let made = exchanges(truth, 1.0, EVEN, trial);
         for count in [1, 2, 3, 5, 8, 13, 40, 100] {
             assert!(Model::fit(&made[..count]).is_some(), "trial {trial}, {count} exchanges");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_other_host_says_the_bound_is_a_number(
+        times in prop::collection::vec(
+            (
+                prop_oneof![-1e18..1e18, 0.0..1e9, Just(0.0), Just(1e18)],
+                prop_oneof![-1e18..1e18, 0.0..1e5, Just(0.0)],
+            ),
+            1..40,
+        ),
+    ) {
+        let all = times.into_iter().enumerate().map(|(number, (reached, later))| Exchange {
+            sent: LocalNs(number as f64 * 1e6),
+            reached: LocalNs(reached),
+            answered: LocalNs(reached + later),
+            heard: LocalNs(number as f64 * 1e6 + 1e5),
+        });
+        let exchanges: Vec<Exchange> = all.filter(|one| one.round_trip_ns() >= 0.0).collect();
+        if let Some(model) = Model::fit(&exchanges) {
+            for exchange in &exchanges {
+                let bound_ns = model.offset_at(exchange.sent).bound_ns;
+                prop_assert!(bound_ns >= 0.0, "{bound_ns} of {exchange:?}");
+            }
         }
     }
 }
