@@ -194,6 +194,19 @@ fn an_interrupt_before_the_first_message_leaves_a_record() {
 }
 
 #[test]
+fn a_run_on_the_cpus_of_another_says_so() {
+    let scratch = Scratch::new();
+    let long = under_way(&scratch, "tcp", "block", &["--cpus", "0,0"]);
+    let short = ["latency", "--transport", "tcp", "--wait", "block", "--cpus", "0,0", "--count"];
+    let short = [&short[..], &["500", "--rounds", "1", "--out", "short"]].concat();
+    let ended = wiregauge(&scratch, &short);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("another wiregauge measured on CPU 0"), "{ended:?}");
+    long.signal(Signal::INT);
+    assert_eq!(long.end().code, Some(3));
+}
+
+#[test]
 fn agents_of_a_killed_controller_end_by_themselves() {
     for (transport, wait) in
         [("tcp", "busy"), ("tcp", "block"), ("udp", "block"), ("shm", "busy"), ("shm", "block")]

@@ -20,7 +20,8 @@ use wiregauge::clock::exchange;
 use wiregauge::control::frame;
 use wiregauge::control::protocol::{FromAgent, ToAgent};
 use wiregauge::pattern::registry;
-use wiregauge::plan::{study, sweep};
+use wiregauge::pattern::rpc::workload::Workload;
+use wiregauge::plan::{Trace, reference, study, sweep};
 use wiregauge::record::SampleReader;
 use wiregauge::record::directory::parse_record;
 use wiregauge::remote::daemon::caps::{Caps, Inspector};
@@ -29,6 +30,7 @@ use wiregauge::remote::job::{munge, nodelist, parse_published, rank};
 use wiregauge::signal::format::Format;
 use wiregauge::signal::source::{Shape, Signal, Source};
 use wiregauge::signal::{Kind, Sample, TimeOfDay};
+use wiregauge::stats::limit::Limit;
 use wiregauge::transport::Blob;
 use wiregauge::transport::synthetic::Synthetic;
 use wiregauge::transport::verbs::address::Address;
@@ -80,7 +82,8 @@ fn every_fuzz_target_has_seeds() {
     assert!(script.contains("fuzz/seeds/$1"));
     for target in files(&root().join("fuzz/fuzz_targets")) {
         let name = target.file_stem().unwrap().to_str().unwrap().to_string();
-        assert!(name == "study" || seeds(&name).is_dir(), "no seeds for {name}");
+        let has_others = ["study", "report_page"].contains(&name.as_str());
+        assert!(has_others || seeds(&name).is_dir(), "no seeds for {name}");
     }
 }
 
@@ -121,6 +124,18 @@ fn sweeps_and_synthetic_behaviours_are_read() {
         sweep::parse(text_of(bytes)?).map(drop).map_err(|e| e.to_string())
     });
     all_valid(&seeds("synthetic_spec"), |_, bytes| text_of(bytes)?.parse::<Synthetic>().map(drop));
+}
+
+#[test]
+fn files_of_users_and_limits_are_read() {
+    all_valid(&seeds("trace"), |_, bytes| Trace::parse("t", text_of(bytes)?).map(drop));
+    all_valid(&seeds("workload"), |_, bytes| {
+        Workload::of_file("w", text_of(bytes)?).map(drop).map_err(|wrong| wrong.sentence)
+    });
+    all_valid(&seeds("reference"), |_, bytes| {
+        reference::parse("r", text_of(bytes)?).map(drop).map_err(|wrong| wrong.sentence)
+    });
+    all_valid(&seeds("limit"), |_, bytes| text_of(bytes)?.parse::<Limit>().map(drop));
 }
 
 #[test]

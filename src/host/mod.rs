@@ -10,6 +10,7 @@
 mod address;
 mod affinity;
 pub mod child;
+mod claims;
 mod descriptors;
 mod discipline;
 mod environment;
@@ -30,6 +31,7 @@ pub use address::{
     own_addresses, session_address,
 };
 pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
+pub use claims::Claims;
 pub use descriptors::{allow_descriptors, inherited};
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory};

@@ -33,7 +33,7 @@ pub use progress::{Silent, Watcher};
 
 use crate::clock::{ChosenClock, Source};
 use crate::control::fault::Fault;
-use crate::host::{Choice, Discipline, Environment, Noise};
+use crate::host::{Choice, Claims, Discipline, Environment, Noise};
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{ClockCost, OtherHost, PlanRecord, Record, Round, Unavailable};
@@ -132,10 +132,11 @@ pub fn run(
         faults: Vec::new(),
         head: head(context, summary::record(plan, context, &time, &environment, started)),
         is_spoiled: false,
+        claims: Claims::of(&own_cpus),
     };
     runner.all_points()?;
     time.check().map_err(Fault::from)?;
-    let Runner { runs, faults, comparisons, ref plan, .. } = runner;
+    let Runner { runs, faults, comparisons, ref plan, claims, .. } = runner;
     let noise_at = |host| summary::noise(runs.iter().flat_map(|run| run.noise_at(host)));
     let hosts = context.hosts.iter().zip(comparisons.end()).enumerate();
     let hosts: Vec<OtherHost> = hosts
@@ -144,7 +145,7 @@ pub fn run(
     let base = summary::record(plan, context, &time, &environment, started);
     let noise = noise_at(None);
     let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
-    warnings.extend(base.warnings);
+    warnings.extend(summary::shared_cpus(&claims).into_iter().chain(base.warnings));
     warnings.extend(hosts.iter().flat_map(summary::warnings_there));
     let pairs = plan.cases.iter().map(|case| case.topology.hosts());
     warnings.extend(summary::not_on_the_wire(pairs, |host| {
@@ -155,9 +156,8 @@ pub fn run(
     let complete_run =
         |(number, run): (usize, &RunSoFar)| run.analysis.complete(plan, &runs, number);
     let completions: Vec<_> = runs.iter().enumerate().map(complete_run).collect();
-    let completed = runs.into_iter().zip(completions);
-    let runs = completed.map(|(run, completion)| run.into_run(plan, completion, &instrument));
-    let runs: Vec<_> = runs.collect();
+    let into_run = |(run, completion): (RunSoFar, _)| run.into_run(plan, completion, &instrument);
+    let runs: Vec<_> = runs.into_iter().zip(completions).map(into_run).collect();
     Ok(Record {
         pairs: pairs::figures(plan, &runs),
         finished: jiff::Timestamp::now().to_string(),
@@ -206,6 +206,7 @@ struct Runner<'a, 'w> {
     keep: &'w mut dyn Keeper,
     /// The record without rounds.
     head: Record,
+    claims: Claims,
     /// Whether nothing more can be kept.
     is_spoiled: bool,
     watcher: &'w mut dyn Watcher,
@@ -366,6 +367,7 @@ impl Runner<'_, '_> {
                 self.runs[*index].decide(self.plan.rounds);
             }
         }
+        self.claims.look();
         Ok(interrupted || self.is_spoiled)
     }
 

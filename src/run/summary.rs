@@ -2,7 +2,7 @@
 
 use super::{RunContext, overhead};
 use crate::clock::ChosenClock;
-use crate::host::{Environment, Noise, interface_with};
+use crate::host::{Claims, Environment, Noise, format_cpus, interface_with};
 use crate::plan::{HostPair, Plan};
 use crate::record::schema::{OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION};
 use crate::warning::Warning;
@@ -66,6 +66,13 @@ pub fn warnings(
     found.extend(environment.warnings(cpus));
     found.extend(noisy(noise));
     RecordedWarning::each_once(&found)
+}
+
+/// Other runs on the measuring CPUs of this host.
+pub fn shared_cpus(claims: &Claims) -> Option<RecordedWarning> {
+    let shared = claims.shared();
+    let cpus = format_cpus(&shared);
+    (!shared.is_empty()).then(|| RecordedWarning::from(&Warning::SharedCpus { cpus }))
 }
 
 /// Cores that lose too much of their time.

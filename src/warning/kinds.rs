@@ -201,6 +201,11 @@ warnings! {
     says("load average {load:.2} on {cpus} CPUs: other processes competed with the measurement"),
     advises("stop other processes, or isolate CPUs (isolcpus=, nohz_full=)");
 
+    /// Another run of this program used the same CPUs.
+    "shared_cpus" Warning SharedCpus { cpus: String }
+    says("another wiregauge measured on CPU {cpus} at the same time and disturbed this run"),
+    advises("measure one after the other, or on different CPUs (--cpus)");
+
     /// A hypervisor stands between the program and the machine.
     "virtual_machine" Warning VirtualMachine { hypervisor: String }
     says("virtual machine ({hypervisor}): its host may pause a CPU, and the tail includes that"),

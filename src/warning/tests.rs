@@ -26,6 +26,7 @@ fn of_machine() -> Vec<Warning> {
         NotIsolated { cpus: s(CPUS) },
         NoisyCore { cpu: 127, share: 0.0214, longest_ns: 4_210_000.0 },
         OtherLoad { load: 100.25, cpus: 256 },
+        SharedCpus { cpus: s("10-11") },
         VirtualMachine { hypervisor: s("Microsoft Hyper-V") },
         InvoluntarySwitches { role, count: 100_000 },
         MemoryNotLocked { role, reason: reason() },

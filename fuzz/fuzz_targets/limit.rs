@@ -1,0 +1,27 @@
+//! A limit as typed (`half_rtt.p99>+10%`): a limit that can be judged, or one sentence.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wiregauge::stats::limit::{Figures, Limit};
+use wiregauge::stats::{Metric, Rate, RateMetric, Summary};
+
+/// A run without figures.
+struct Nothing;
+
+impl Figures for Nothing {
+    fn summary(&self, _: Metric) -> Option<&Summary> {
+        None
+    }
+
+    fn rate(&self, _: RateMetric) -> Option<&Rate> {
+        None
+    }
+}
+
+fuzz_target!(|text: &str| {
+    match text.parse::<Limit>() {
+        Err(wrong) => assert!(!wrong.is_empty()),
+        // A figure that is not there keeps no limit.
+        Ok(limit) => assert!(limit.is_exceeded(Some(&Nothing), &Nothing).is_err()),
+    }
+});
