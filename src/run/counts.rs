@@ -106,3 +106,16 @@ pub(super) fn add(all: &mut Counts, one: &Counts) {
     sum!(sent, received, warmup, lost, duplicates, reordered, corrupt, rejected_peers);
     sum!(missed_steps, gaps, held_up, unsent, unfinished, lost_before_first);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_what_came_after_the_first_stamp_in_the_time_since_it() {
+        let stamps = [3e9, f64::NAN, 7e9, 4e9];
+        let found = between(stamps.into_iter(), 10.0);
+        assert_eq!(found, Delivered { work: 20.0, seconds: 4.0 });
+        assert_eq!(between([].into_iter(), 1.0), Delivered { work: 0.0, seconds: 0.0 });
+    }
+}

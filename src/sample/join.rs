@@ -121,6 +121,14 @@ mod tests {
     }
 
     #[test]
+    fn a_stamp_is_the_time_since_the_epoch_by_the_scale() {
+        let time = Timebase { epoch: Ticks(1000), ns_per_tick: 0.5 };
+        let end = End { time: &time, offset: None };
+        assert_eq!(end.stamp(Ticks(1007)), 3.5);
+        assert!(end.stamp(Ticks(0)).is_nan());
+    }
+
+    #[test]
     fn one_thread_keeps_its_order_of_sending() {
         let pooled = pool(vec![round(&[(3.0, 4.0), (1.0, 2.0)])]);
         let order: Vec<u64> = pooled.samples.iter().map(|s| s.sequence).collect();

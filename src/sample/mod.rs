@@ -135,3 +135,13 @@ pub fn grid(ns: f64) -> f64 {
     let sixteenths = ns * 16.0;
     if sixteenths.is_finite() { sixteenths.round() / 16.0 } else { ns }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::grid;
+
+    #[test]
+    fn the_grid_takes_the_nearest_sixteenth() {
+        assert_eq!([0.04, 0.02, -0.04].map(grid), [0.0625, 0.0, -0.0625]);
+    }
+}

@@ -30,6 +30,8 @@ pub mod warnings;
 mod coverage;
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod known;
 
 pub use compare::Difference;
 pub use limit::Limit;

@@ -3,11 +3,18 @@
 //! `cargo run --manifest-path xtask/Cargo.toml -- bindings` makes the types of the foreign
 //! interfaces in `fabric-sys` again, from the headers of this machine. It needs Debian's
 //! `libibverbs-dev`, `librdmacm-dev` and `libclang-dev`; building wiregauge needs none of them.
+//!
+//! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- mutate` breaks expressions
+//! that figures depend on and says which breaks no test notices.
 
+mod mutate;
+
+#[cfg(feature = "bindings")]
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What stands above every file that is made here.
+#[cfg(feature = "bindings")]
 const NOTICE: &str = "\
 Made by `cargo run --manifest-path xtask/Cargo.toml -- bindings`: do not edit.
 
@@ -16,32 +23,33 @@ chosen: this is under its OpenIB.org BSD licence. The layout is checked at compi
 
 fn main() -> ExitCode {
     let asked: Vec<String> = std::env::args().skip(1).collect();
-    match asked.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["bindings"] => match bindings() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(sentence) => {
-                eprintln!("xtask: {sentence}");
-                ExitCode::FAILURE
-            }
-        },
+    let done = match asked.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        #[cfg(feature = "bindings")]
+        ["bindings"] => bindings(),
+        ["mutate"] => mutate::mutate(),
         _ => {
-            eprintln!("usage: cargo run --manifest-path xtask/Cargo.toml -- bindings");
-            ExitCode::from(2)
+            eprintln!("usage: cargo run --manifest-path xtask/Cargo.toml -- bindings | mutate");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("xtask: {sentence}");
+            ExitCode::FAILURE
         }
     }
 }
 
 /// Writes `fabric-sys/src/verbs/types.rs`.
+#[cfg(feature = "bindings")]
 fn bindings() -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let to: PathBuf = root.join("fabric-sys/src/verbs/types.rs");
     let notice: String =
         NOTICE.lines().map(|l| format!("// {l}").trim_end().to_owned() + "\n").collect();
     let made = bindgen::Builder::default()
-        .header_contents(
-            "verbs.h",
-            "#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n",
-        )
+        .header_contents("verbs.h", "#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n")
         .allowlist_type("(ibv|rdma|verbs)_.*")
         .allowlist_var("(IBV|RDMA)_.*")
         .ignore_functions()

@@ -59,3 +59,36 @@ pub(in crate::pattern) fn samples(
     });
     joined.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timebase;
+    use crate::record::schema::Round;
+    use crate::run::analysis::RoundSeen;
+
+    #[test]
+    fn rates_are_without_the_warm_up() {
+        let at = |(number, (ns, flags)): (usize, &(f64, Flags))| {
+            Sample::new(number as u64, 8, [f64::NAN, *ns, f64::NAN, ns + 5e8, f64::NAN], *flags)
+        };
+        let stamps = [(0.0, Flags::WARMUP), (5e9, Flags::default()), (7e9, Flags::default())];
+        let samples = RoundSamples {
+            samples: stamps.iter().enumerate().map(at).collect(),
+            ..RoundSamples::default()
+        };
+        let case = crate::pattern::oneway::request(crate::pattern::oneway::Spec::default());
+        let case = case.plan().unwrap().cases.remove(0);
+        let seen = RoundSeen {
+            case: &case,
+            samples: &samples,
+            round: &Round::default(),
+            client: &[],
+            server: &[],
+            server_time: &Timebase::nanoseconds(Ticks(0)),
+        };
+        let work = Oneway.work(&seen);
+        let truth = Delivered { work: 1.0, seconds: 2.0 };
+        assert_eq!((work.delivered, work.posted), (truth, Some(truth)));
+    }
+}
