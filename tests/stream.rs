@@ -169,8 +169,9 @@ fn a_full_disk_ends_the_file_and_not_the_stream() {
     let mut command = std::process::Command::new("unshare");
     command.args(mine).args(["sh", "-c", small, env!("CARGO_BIN_EXE_wiregauge")]);
     let ended = Controller::of(&scratch, command).end();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.code, Some(3), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
+    assert!(!record.complete, "the file was asked for");
     let run = &record.runs[0];
     let seen = &run.rounds[0].server.final_counters;
     let count = |name: &str| seen[name].parse::<u64>().unwrap();

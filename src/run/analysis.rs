@@ -233,4 +233,10 @@ impl RunSoFar {
     pub fn is_complete(&self) -> bool {
         matches!(self.stop, Some(Ok(_)))
     }
+
+    /// Whether it has also left the file that it was asked for.
+    pub fn is_whole(&self) -> bool {
+        let lacks_file = |warning: &Warning| matches!(warning, Warning::FileFailed { .. });
+        self.is_complete() && !self.warnings.iter().any(lacks_file)
+    }
 }

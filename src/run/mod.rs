@@ -151,7 +151,7 @@ pub fn run(
     warnings.extend(summary::not_on_the_wire(pairs, |host| {
         summary::own_interface(hosts.get(host as usize)?)
     }));
-    let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_complete);
+    let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
     let complete_run =
         |(number, run): (usize, &RunSoFar)| run.analysis.complete(plan, &runs, number);
