@@ -22,7 +22,8 @@ fn agree(scratch: &Scratch, commands: &[&str], least: u64) {
         let line = format!("{command} --out run{number}");
         let words: Vec<String> = line.split(' ').map(|word| word.replace(';', " ")).collect();
         let ended = wiregauge(scratch, &words.iter().map(String::as_str).collect::<Vec<_>>());
-        assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+        // 1: no rate was shown to keep a limit, which is a result as well.
+        assert!(matches!(ended.code, Some(0 | 1)), "{line}: {ended:?}");
         recompute.arg(scratch.join(&format!("run{number}")));
     }
     let output = bounded::output(&mut recompute);
@@ -60,7 +61,7 @@ fn bandwidth_and_load() {
     let commands = [
         "bandwidth --transport tcp --size 4KiB --count 5000 --direction bi",
         "bandwidth --transport shm --size 64B --count 50000 --rounds 4 --threads 2",
-        "load --transport tcp --rate 5k,20k --count 500 --rounds 4",
+        "load --transport tcp --rate 2k,5k,20k,2M --count 500 --rounds 4 --slo p99<5ms",
         "load --transport shm --clients 3 --count 500 --rounds 4",
     ];
     agree(&Scratch::new(), &commands, 800);
