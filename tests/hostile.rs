@@ -13,8 +13,10 @@ mod hostile_agent;
 
 use controller::Scratch;
 use hostile_agent::{After, Attack, HostileAgent, STEPS, Step, Watched};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use wiregauge::clock::Ticks;
 use wiregauge::control::frame::{self, LONGEST};
@@ -32,6 +34,8 @@ const LINE: &str = "latency --transport tcp --wait block --count 200 --warmup 5 
 const MOST_KIB: u64 = 256 << 10;
 /// Bits that are flipped in each kind of message.
 const FLIPS: usize = 4;
+/// Agents that are hostile at the same time, each to a controller of its own.
+const AT_ONCE: usize = 4;
 /// How long a flood lasts, where nobody ends it.
 const FLOOD: Duration = Duration::from_secs(20);
 
@@ -327,15 +331,28 @@ fn no_agent_brings_a_controller_down_or_holds_it() {
         attacks.push(Attack::new("stands still", step, |_, _| After::Hold));
     }
     let (count, begin) = (attacks.len(), Instant::now());
-    let mut ends = std::collections::BTreeMap::<i32, usize>::new();
-    let mut peak = 0;
-    for attack in attacks {
-        let name = format!("{} at {:?}", attack.name, attack.step);
-        let ended = agent.meets(&scratch, Some(attack), MEASURED);
-        endured(&name, &ended);
-        *ends.entry(ended.code.unwrap()).or_default() += 1;
-        peak = peak.max(ended.peak_kib);
-    }
+    // Most of the time is that of waiting.
+    let agents: Vec<HostileAgent> = (0..AT_ONCE).map(|_| HostileAgent::start(&scratch)).collect();
+    let (attacks, seen) = (Mutex::new(attacks.into_iter()), Mutex::new(Vec::new()));
+    let meet_all = |agent: &HostileAgent| {
+        let next = || attacks.lock().unwrap().next();
+        while let Some(attack) = next() {
+            let name = format!("{} at {:?}", attack.name, attack.step);
+            let ended = agent.meets(&scratch, Some(attack), MEASURED);
+            endured(&name, &ended);
+            seen.lock().unwrap().push((ended.code.unwrap(), ended.peak_kib));
+        }
+    };
+    std::thread::scope(|scope| {
+        for agent in &agents {
+            scope.spawn(|| meet_all(agent));
+        }
+    });
+    let seen = seen.into_inner().unwrap();
+    assert_eq!(seen.len(), count);
+    let mut ends = BTreeMap::<i32, usize>::new();
+    seen.iter().for_each(|(code, _)| *ends.entry(*code).or_default() += 1);
+    let peak = seen.iter().map(|(_, peak)| *peak).max().unwrap();
     println!(
         "{count} hostile agents in {:.0} s: exit codes {ends:?}, the most memory {peak} KiB",
         begin.elapsed().as_secs_f64()

@@ -64,7 +64,7 @@ fn bandwidth_and_load() {
         "load --transport tcp --rate 2k,5k,20k,2M --count 500 --rounds 4 --slo p99<5ms",
         "load --transport shm --clients 3 --count 500 --rounds 4",
     ];
-    agree(&Scratch::new(), &commands, 800);
+    agree(&Scratch::new(), &commands, 700);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! [`Rate`] ([`rate`]), the difference of two runs and whether it passes a limit ([`compare`],
 //! [`limit`]), the knee of a curve over load ([`knee`]), and what weakens a figure ([`warnings`],
 //! [`stationarity`]). Quantiles are nearest-rank with an interval ([`quantile`]), computed from the
-//! effective sample size ([`effective`]) and the variation between rounds ([`between`]).
+//! effective sample size ([`effective`]) and the variation between rounds (`between`).
 //!
 //! Must never: read or write anything, drop a sample, or give a figure without its count.
 
@@ -137,7 +137,7 @@ pub struct Quantile {
     /// Order-statistic interval, driven by `effective_n`. `None` too where only a histogram is
     /// left, which has no order of time.
     pub within: Option<Interval>,
-    /// What the differences between rounds allow (2 rounds or more): [`between`], and where each
+    /// What the differences between rounds allow (2 rounds or more): `between`, and where each
     /// round shows the quantile, the order statistics of theirs.
     pub between: Option<Interval>,
     /// Effective number of independent samples for this quantile, in all rounds together.

@@ -7,6 +7,7 @@ use super::daemon::{PROGRAM, controller_folder, program, status};
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -127,10 +128,13 @@ impl HostileAgent {
     pub fn meets(&self, scratch: &Scratch, attack: Option<Attack>, line: &str) -> Watched {
         *self.attack.lock().unwrap() = attack;
         let host = format!("agent:{}", self.at);
+        // Others may run beside it.
+        let own = |name: &str| format!("{name}-{}", self.at.port());
+        let line = line.replace("--out run", &format!("--out {}", own("run")));
         let words: Vec<&str> = line.split(' ').chain(["--to", &host]).collect();
         let mut command = program(scratch, &words);
-        let watched = watch(command.current_dir(&scratch.0), scratch);
-        let _ = fs::remove_dir_all(scratch.join("run"));
+        let watched = watch(command.current_dir(&scratch.0), &scratch.join(&own("said")));
+        let _ = fs::remove_dir_all(scratch.join(&own("run")));
         watched
     }
 }
@@ -208,9 +212,8 @@ pub struct Watched {
     pub took: Duration,
 }
 
-fn watch(command: &mut Command, scratch: &Scratch) -> Watched {
-    let path = scratch.join("said");
-    let file = File::create(&path).unwrap();
+fn watch(command: &mut Command, path: &Path) -> Watched {
+    let file = File::create(path).unwrap();
     command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
     let (mut child, begin) = (command.spawn().unwrap(), Instant::now());
     let mut peak_kib = 0;
@@ -222,7 +225,7 @@ fn watch(command: &mut Command, scratch: &Scratch) -> Watched {
         if begin.elapsed() > LIMIT {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("no end within {LIMIT:?}: {}", fs::read_to_string(&path).unwrap());
+            panic!("no end within {LIMIT:?}: {}", fs::read_to_string(path).unwrap());
         }
         thread::sleep(LOOK);
     };
