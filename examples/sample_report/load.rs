@@ -57,6 +57,8 @@ fn serve(run: &mut Run, capacity: f64) {
     let rounds: Vec<Vec<f64>> =
         (0..5).map(|_| (0..MESSAGES).map(|i| one(i, &mut rng)).collect()).collect();
     run.figures.push(figure(metric, &rounds));
+    run.counts.sent = rounds.iter().map(|round| round.len() as u64).sum();
+    run.counts.received = run.counts.sent;
     if run.case.schedule.is_open() {
         run.rates.push(rate(RateMetric::OfferedRate, "msg/s", offered, 0.0, &mut rng));
         run.rates.push(rate(RateMetric::AchievedRate, "msg/s", answered, 0.002, &mut rng));
