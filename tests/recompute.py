@@ -20,6 +20,8 @@ except ImportError as missing:
     print(f"{missing}; needs: pip install pyarrow pandas", file=sys.stderr)
     sys.exit(2)
 
+from recompute_curves import curves  # noqa: E402
+
 TOLERANCE = 1e-9
 WARMUP, LOST, REVERSE, MISSED = 1, 2, 64, 128
 NORMAL_975 = 1.959963984540054
@@ -364,74 +366,6 @@ def rpc_details(run, rounds, baseline, threshold):
         last = next(i for i, s in enumerate(sizes) if s["share"] >= 0.1)
         short = [durations(r[r["size"].isin(lengths[: last + 1])], metric) for r in rounds]
     return {"metric": metric, "sizes": sizes, "slowdowns": means, "link": link}, short
-
-
-# Curves over load
-
-
-def point(run):
-    """What a run says of its offered rate: whether it is known, falls short, power, the bound."""
-    case, counts = run["case"], run["counts"]
-    (kind, schedule), slo = next(iter(case["schedule"].items())), case["spec"]["slo"]
-    rates = {r["metric"]: r["rate"] for r in run["rates"]}
-    response = next(f["summary"] for f in run["figures"] if f["metric"] == "response")
-
-    def upper(p):
-        found = next((q for q in response["quantiles"] if q["p"] == p), None)
-        if not counts["received"] or not found or found["value"] is None:
-            return math.nan
-        return float(found["interval"]["high"]) if found["interval"] else INF
-
-    def is_low(value, messages):
-        chance = 3 / math.sqrt(max(messages, 1)) if kind in ("poisson", "on_off") else 0
-        return value < (0.99 - chance) * schedule["rate"]
-
-    achieved, answers = rates["achieved_rate"]["value"], rates["message_rate"]["interval"]
-    is_late = is_low(achieved, counts["sent"])
-    answered = counts["received"] >= 0.99 * (counts["sent"] + counts["unsent"])
-    piles_up = bool(answers) and is_low(float(answers["high"]), counts["received"])
-    unknown = is_late and not counts["held_up"]
-    short, p50 = is_late or not answered or piles_up, upper(0.5)
-    return {"run": run["index"], "offered": schedule["rate"], "short": short,
-            "known": not unknown and not math.isnan(p50),
-            "power": 0 if short or math.isnan(p50) else achieved / p50,
-            "bound": math.nan if unknown else upper(slo["quantile"] if slo else 0.99)}
-
-
-def landmarks(runs):
-    """The knee of a curve, and the highest rate that keeps its limit; None: neither is known."""
-    points = sorted(map(point, runs), key=lambda p: p["offered"])
-    slo = runs[0]["case"]["spec"]["slo"]
-    at = lambda p, lies: {"run": p["run"], "offered": p["offered"], "lies": lies}
-    known, knee, highest, broken = [p for p in points if p["known"]], None, None, None
-    best = max(range(len(known)), key=lambda i: (known[i]["power"], i), default=None)
-    if best is not None and known[best]["power"] > 0 and len(known) > 1 and len(points) > 2:
-        lies = {0: "at_most", len(known) - 1: "at_least"}.get(best, "within")
-        knee = at(known[best], lies)
-    for one in [p for p in points if slo and not math.isnan(p["bound"])]:
-        if one["short"] or one["bound"] >= slo["below"]:
-            broken = one
-            break
-        highest = one
-    if highest or broken:
-        lies = ("within" if broken else "at_least") if highest else "at_most"
-        highest = at(highest or broken, lies)
-    return {"knee": knee, "highest": highest} if knee or highest else None
-
-
-def curves(record):
-    """The details of each run of `load`: those of its curve stand in the first of it."""
-    found, first = {}, {}
-    for run in record["runs"]:
-        case = run["case"]
-        if case["pattern"] == "load" and not case["spec"]["probe"]:
-            found[run["index"]] = None
-            place = (case["transport"], case["wait"], case["size"], str(case["spec"]["buffers"]))
-            first.setdefault(place, []).append(run)
-    for runs in first.values():
-        points = [run for run in runs if isinstance(run["case"]["schedule"], dict)]
-        found[runs[0]["index"]] = landmarks(points) if points else None
-    return found
 
 
 # Comparison
