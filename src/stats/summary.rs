@@ -17,7 +17,7 @@ use crate::sample::histogram::{LiveHistogram, RELATIVE_ERROR};
 /// - `within`: order statistics of the pooled samples with their effective number. It covers what
 ///   chance does within the rounds, and takes what differs between them for fixed.
 /// - `between`: what each fresh process brings (placement, connections, clock rates), from a few
-///   rounds. It is itself the union of the shares' interval ([`Inversion`]), which holds where
+///   rounds. It is itself the union of the shares' interval (`stats::between`), which holds where
 ///   rounds differ in their tails, and of the order statistics of the rounds' own quantiles, which
 ///   hold where they differ in their levels.
 ///
