@@ -66,25 +66,27 @@ pub fn counts(
     let receiver = if arrivals == Arrivals::AtClient { at_client } else { at_server };
     let ends = [Some(client), server].into_iter().flatten();
     let rejected_peers = ends.filter_map(|part| Some(part.outcome.as_ref()?.rejected_peers));
+    // Whatever an agent counted, a sum stays a number.
+    let with = |one: u64, other: u64| if both { one.saturating_add(other) } else { one };
     let mut counts = Counts {
-        sent: at_client.sent + if both { at_server.sent } else { 0 },
-        received: receiver.received + if both { at_client.received } else { 0 },
+        sent: with(at_client.sent, at_server.sent),
+        received: with(receiver.received, at_client.received),
         duplicates: receiver.duplicates,
         reordered: receiver.reordered,
-        rejected_peers: rejected_peers.sum(),
+        rejected_peers: rejected_peers.fold(0, u64::saturating_add),
         missed_steps: at_client.missed_steps,
         gaps: receiver.gaps,
         held_up: at_client.held_up,
         unsent: at_client.unsent,
-        corrupt: receiver.corrupt + if both { at_client.corrupt } else { 0 },
+        corrupt: with(receiver.corrupt, at_client.corrupt),
         ..Counts::default()
     };
     if client.outcome.is_none() || receiver.received == 0 {
         // A process that was killed reported no counts: its samples and its progress did.
         let stride = case.profile().stride;
         let arrived = samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64;
-        counts.received = counts.received.max(arrived * stride);
-        let told = (samples.len() as u64 * stride).max(client.arena.progress());
+        counts.received = counts.received.max(arrived.saturating_mul(stride));
+        let told = (samples.len() as u64).saturating_mul(stride).max(client.arena.progress());
         counts.sent = counts.sent.max(told).max(counts.received);
     }
     let was_sent = |s: &&Sample| !s.flags.has(Flags::MISSED) && s.flags.has(Flags::WARMUP);
@@ -98,10 +100,10 @@ pub fn counts(
     counts
 }
 
-/// Adds one round to all.
+/// Adds one round to all. Rounds of a journal may hold any numbers.
 pub(super) fn add(all: &mut Counts, one: &Counts) {
     macro_rules! sum {
-        ($($field:ident),+) => { $(all.$field += one.$field;)+ };
+        ($($field:ident),+) => { $(all.$field = all.$field.saturating_add(one.$field);)+ };
     }
     sum!(sent, received, warmup, lost, duplicates, reordered, corrupt, rejected_peers);
     sum!(missed_steps, gaps, held_up, unsent, unfinished, lost_before_first);
@@ -110,6 +112,14 @@ pub(super) fn add(all: &mut Counts, one: &Counts) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_everything_stay_counts_of_everything() {
+        let one = Counts { sent: u64::MAX, lost: 7, ..Counts::default() };
+        let mut all = one.clone();
+        add(&mut all, &one);
+        assert_eq!((all.sent, all.lost), (u64::MAX, 14));
+    }
 
     #[test]
     fn work_is_what_came_after_the_first_stamp_in_the_time_since_it() {
