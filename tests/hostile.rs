@@ -206,7 +206,7 @@ fn counts(of: u64) -> MessageCounts {
 fn lies() -> Vec<Attack> {
     let most = Ticks(u64::MAX);
     vec![
-        probe("a clock that stands still", |probe| probe.local.time.ns_per_tick = 0.0),
+        probe("a clock that does not advance", |probe| probe.local.time.ns_per_tick = 0.0),
         probe("a clock of no number", |probe| probe.local.time.ns_per_tick = f64::NAN),
         probe("a clock that runs back", |probe| probe.local.time.ns_per_tick = -1.0),
         probe("an epoch at the end of time", move |probe| probe.local.time.epoch = most),
@@ -328,7 +328,7 @@ fn no_agent_brings_a_controller_down_or_holds_it() {
         attacks.extend(out_of_order(step));
     }
     for step in [Step::Opened, Step::Ended] {
-        attacks.push(Attack::new("stands still", step, |_, _| After::Hold));
+        attacks.push(Attack::new("stops responding", step, |_, _| After::Hold));
     }
     let (count, begin) = (attacks.len(), Instant::now());
     // Most of the time is that of waiting.

@@ -174,8 +174,8 @@ impl Drop for Hidden {
     }
 }
 
-/// A run directory that is being written. Dropped before [`Writer::finish`] it leaves the rounds
-/// that were saved, for [`RunDirectory::recover`], and nothing if there is none.
+/// A run directory that is being written. Dropped before [`Writer::finish`] it keeps the saved
+/// rounds for [`RunDirectory::recover`]; without a saved round it removes the directory.
 pub struct Writer {
     parent: PathBuf,
     /// `None` once an error has made the record useless.

@@ -73,7 +73,7 @@ struct RoundLine {
     footer: String,
 }
 
-/// The journal of a run that goes on. It is locked, so that nobody takes the run for a dead one.
+/// The journal of a running run. It is locked, so that `recover` refuses it until the run ends.
 pub(super) struct Journal(File);
 
 impl Journal {
@@ -156,7 +156,7 @@ fn read(dir: &Path) -> Result<(Record, Vec<RoundLine>), RecordError> {
         opened => opened.map_err(|e| RecordError::reading(&path, e))?,
     };
     let is_running = flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
-    ensure!(!is_running, "the run that writes {} goes on: wait for its end", shown(dir));
+    ensure!(!is_running, "the run that writes {} is still running: wait for its end", shown(dir));
     let (mut record, mut rounds) = (None, Vec::new());
     for line in BufReader::new(file.take(LONGEST)).split(b'\n') {
         let line = line.map_err(|e| RecordError::reading(&path, e))?;

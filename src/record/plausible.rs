@@ -1,4 +1,5 @@
-//! What no run can have left: figures that no samples give, counts that contradict each other.
+//! Plausibility of a record that is read: figures that no samples can give and counts that
+//! contradict each other are refused.
 //!
 //! The bounds are wide, since a figure that is only odd is one to look at. Intervals are not
 //! judged: those of older records may reach below 0.
@@ -63,7 +64,7 @@ fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
         check_size(value, least).map_err(|why| wrong(format!("{what} {why}")))?;
         let range = format!("{} ns to {} ns", summary.min.0, summary.max.0);
         let room = CLASS * value.abs() + ROUNDED_NS;
-        // Comparisons with NaN, "there is none", are false.
+        // A missing value is NaN, and comparisons with it are false.
         let is_outside = value < summary.min.0 - room || value > summary.max.0 + room;
         ensure!(!is_outside, wrong(format!("{what} is {value} ns, and all samples are {range}")));
         let falls = p > below.0 && value < below.1;
@@ -79,7 +80,7 @@ fn check_rate(run: &Run, figure: &RateFigure) -> Result<(), String> {
     all.try_for_each(|rate| check_size(*rate, 0.0)).map_err(wrong)
 }
 
-/// Infinite is a lost message's time, and NaN that there is none.
+/// Checks a time or a rate: infinity stands for a lost message, NaN for a missing value.
 fn check_size(value: f64, least: f64) -> Result<(), String> {
     let is_outside = value < least || (value.is_finite() && value > LARGEST);
     ensure!(!is_outside, "is {value:e}, and none can be below {least} or above {LARGEST:e}");

@@ -9,7 +9,7 @@ use crate::control::protocol::Outcome;
 use crate::loops::waiter::ADAPTIVE_SPIN;
 use crate::plan::{Case, Plan, Rounds};
 use crate::record::schema::{
-    CaseRecord, Counts, Figure, Instrument, RecordedWarning, Round, RoundEnd, Run, Thread,
+    Counts, Figure, Instrument, RecordedWarning, Round, RoundEnd, Run, Thread,
 };
 use crate::run::rank::ThreadResult;
 use crate::run::round::RoundResult;
@@ -259,12 +259,7 @@ impl RunSoFar {
         self.warnings.extend(first.and_then(|figure| overhead::below(figure, instrument)));
         let (stalls, notes) = stalls::of_run(std::mem::take(&mut self.stalls));
         self.warnings.extend(notes);
-        let included = method_notes(&self.case, self.analysis);
-        let headline = match self.analysis.is_rate() {
-            true => rates.first().map(|figure| figure.metric.name()),
-            false => self.analysis.metrics(&self.case).first().map(|metric| metric.name()),
-        };
-        let headline = headline.unwrap_or_default().to_string();
+        let run = self.without_rounds(plan);
         figures.extend(completion.figures);
         rates.extend(completion.rates);
         let complete = self.is_complete();
@@ -274,10 +269,6 @@ impl RunSoFar {
             None => format!("{} of the rounds were measured", self.rounds.len()),
         };
         Run {
-            index: self.index as u32,
-            label: plan.label(self.index),
-            case: CaseRecord::from(&self.case),
-            headline,
             complete,
             stopped,
             rounds: self.rounds,
@@ -286,8 +277,8 @@ impl RunSoFar {
             details: completion.details,
             counts: self.counts,
             stalls,
-            included,
             warnings: RecordedWarning::each_once(&self.warnings),
+            ..run
         }
     }
 

@@ -1,4 +1,4 @@
-//! Where a run is kept as it goes on.
+//! Where a run stores its samples and rounds while it is measured.
 
 use super::analysis::RunSoFar;
 use super::figures::method_notes;

@@ -183,7 +183,7 @@ fn calibrated(
     Ok(ChosenClock::calibrate_with(asked, injected)?)
 }
 
-/// A record before its rounds, with what is known of the other hosts.
+/// The record without rounds, as the journal begins with it: the other hosts are known already.
 fn head(context: &RunContext<'_>, base: Record) -> Record {
     let hosts = context.hosts.iter().map(|host| other_host(host, Vec::new(), None)).collect();
     Record { hosts, ..base }

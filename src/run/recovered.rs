@@ -1,4 +1,4 @@
-//! The record of a run that did not end, from the rounds that it had saved.
+//! The record of a run that was killed or ran out of disk, made from its saved rounds.
 
 use super::counts::add;
 use crate::record::RecordError;
@@ -83,7 +83,7 @@ fn finish(run: &mut Run, series: &Series, threshold_ns: f64, planned: u32) -> Op
         let summary = summarize(series, threshold_ns);
         let clock_bound_ns = bound_ns.filter(|_| metric.is_between_ends());
         let p50 = summary.quantile(0.5).and_then(|quantile| quantile.value);
-        // As at the end of a run: a figure below the error of its clocks is none.
+        // As at the end of a run: a figure below its clock-error bound is dropped.
         let is_above = clock_bound_ns.is_none_or(|bound| p50.is_some_and(|p50| p50.0 > bound));
         let figure = Figure { metric: *metric, unit: "ns".into(), summary, clock_bound_ns };
         is_above.then_some(figure)

@@ -107,7 +107,7 @@ impl RunSoFar {
     fn process_warnings(&self) -> Vec<Warning> {
         let rounds = self.rounds.len() as u64;
         let mut found = Vec::new();
-        // Simulated time stands still meanwhile.
+        // Simulated time does not advance while a process waits.
         if self.case.transport.simulates_time() {
             return found;
         }

@@ -48,7 +48,7 @@ fn the_rounds_of_a_killed_controller_are_recovered() {
     controller::bounded::until("4 lines are written", SOON, || lines(&scratch) >= 4);
     let name = hidden(&scratch).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let busy = wiregauge(&scratch, &["recover", &name]);
-    assert!(busy.code == Some(2) && busy.stderr.contains("goes on"), "{busy:?}");
+    assert!(busy.code == Some(2) && busy.stderr.contains("still running"), "{busy:?}");
     controller.signal(Signal::KILL);
     let ended = controller.end();
     assert!(ended.survivors.is_empty(), "{ended:?}");
