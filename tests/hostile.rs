@@ -6,10 +6,10 @@ mod controller;
 #[path = "agents/daemon.rs"]
 #[allow(dead_code)]
 mod daemon;
-#[path = "hostile/driver.rs"]
-mod driver;
 #[path = "hostile/agent.rs"]
 mod hostile_agent;
+#[path = "hostile/controller.rs"]
+mod hostile_controller;
 
 use controller::Scratch;
 use hostile_agent::{After, Attack, HostileAgent, STEPS, Step, Watched};

@@ -80,8 +80,11 @@ pub const LENGTH: OptionTable = &under(
         ),
         OptionDef::duration("timeout", "Time without progress after which a round has stalled")
             .default("10s"),
-        OptionDef::duration("loss-after", "Time after which a message counts as lost")
-            .default("100ms"),
+        OptionDef::duration(
+            "loss-after",
+            "Time after which a message counts as lost, on transports that can lose messages",
+        )
+        .default("100ms"),
     ],
 );
 

@@ -21,7 +21,7 @@ Examples:
   wiregauge bandwidth --transport unix --size 64KiB --direction bi
   wiregauge compare before after --fail-if 'half_rtt.p99>+10%'
 
-Exit codes: 0 right, 1 a limit was exceeded, 2 wrong use or refused, 3 incomplete run,
+Exit codes: 0 success, 1 a limit was exceeded, 2 wrong usage or refused, 3 incomplete run,
 4 nothing could run.";
 
 const COMPLETIONS: CommandDef = CommandDef {

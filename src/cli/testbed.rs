@@ -26,7 +26,7 @@ const RDMA: CommandDef = CommandDef {
 
 The machine sees the files of this host. What the command writes stays in the machine's memory,
 except in /out. Exit codes: the command's own; 124 after --timeout, 128 plus the signal's number
-after a signal; 2 wrong use, 4 the machine could not run it.",
+after a signal; 2 wrong usage, 4 the machine could not run it.",
     operands: &[COMMAND],
     tables: &[&[
         OptionDef::count("machines", "Machines, joined by a wire; COMMAND runs in the first")
@@ -59,7 +59,7 @@ const NET: CommandDef = CommandDef {
   wiregauge testbed net --hosts 3 --rate 1gbit -- sh -c 'ssh wg-h2 ip addr; ping -c 3 wg-h3'
 
 The hosts share this machine's files, processors and clock; each has a network of its own. Exit
-codes: the command's own; 128 plus the signal's number after a signal; 2 wrong use, 4 the network
+codes: the command's own; 128 plus the signal's number after a signal; 2 wrong usage, 4 the network
 could not be made. It needs root.",
     operands: &[COMMAND],
     tables: &[&[

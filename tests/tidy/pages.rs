@@ -3,8 +3,18 @@
 use super::{none, root};
 
 /// Folders whose files are named by their path from the root.
-const FOLDERS: [&str; 9] =
-    ["src/", "web/", "tests/", "docs/", "bench/", "fuzz/", "examples/", "studies/", "testbed/"];
+const FOLDERS: [&str; 10] = [
+    "src/",
+    "web/",
+    "tests/",
+    "docs/",
+    "bench/",
+    "fuzz/",
+    "examples/",
+    "studies/",
+    "testbed/",
+    "xtask/",
+];
 
 /// A part of a path that stands for any name.
 const ANY: &str = "NAME";

@@ -21,7 +21,7 @@ pub const NAME: &str = "survey";
 pub const SMALL: Bytes = Bytes(64);
 /// Size of the bandwidth cases, or the transport's largest message where that is smaller.
 pub const LARGE: Bytes = Bytes(64 << 10);
-/// Messages of a latency round: 5 rounds show p99.99 ...
+/// Messages of a latency round: 6 rounds show p99.99 ...
 const COUNT: u64 = 20_000;
 /// ... but no longer than this.
 const LATENCY_TIME: Span = Span(350_000_000);
