@@ -306,7 +306,7 @@ fn a_flood_ends_the_round_with_its_name_and_takes_no_memory() {
             "{name}: {:?} {said}",
             ended.code
         );
-        assert!(said.contains("its round is ended"), "{name}: {said}");
+        assert!(said.contains("its round was stopped"), "{name}: {said}");
         println!("{name}: {} KiB, {:.1} s", ended.peak_kib, ended.took.as_secs_f64());
     }
 }

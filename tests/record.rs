@@ -330,7 +330,7 @@ fn what_is_no_samples_file_is_a_sentence() {
     assert!(told(b"").contains("too few"));
     assert!(told(b"PAR1 and nothing else").contains("does not end"));
     assert!(told(b"PAR1\xff\xff\xff\x7fPAR1").contains("longer than the file"));
-    assert!(told(b"PAR1\0\0\0\0PAR1").contains("not a complete"));
+    assert!(told(b"PAR1\0\0\0\0PAR1").contains("is damaged"));
     assert!(sentence(read_all(&scratch.0)).contains("not a plain file"));
 }
 

@@ -270,7 +270,8 @@ fn below_the_table_stand_the_instrument_the_noise_and_the_warnings() {
     let text = table::notes(&found);
     for line in [
         "instrument: adds 20 ns (p50) to 24.5 ns (p99) to a round trip (null transport, n 10000); \
-         it does not resolve less than 25.3 ns; recording a sample takes 1.25 ns",
+         latencies below 25.3 ns (half_rtt: half of that) cannot be resolved; recording a sample \
+         takes 1.25 ns",
         "noise: CPU 2: 17 gaps above 200 ns in 1 s, 0.0500 % of the time, the longest 36.06 us",
         "not measured: shm: /dev/shm cannot be written",
         "messages: bandwidth tcp busy 64 B: of 100 sent, 3 lost, 2 reordered",

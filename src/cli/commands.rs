@@ -98,7 +98,7 @@ const REPORT: CommandDef = CommandDef {
 };
 
 const RECOVER: CommandDef = CommandDef {
-    about: "Make the record of a run that was killed or ran out of disk, from the rounds it saved",
+    about: "Complete the record of a run that was killed or ran out of disk space",
     examples: "
   wiregauge recover wiregauge-runs/.20261121T055243Z-latency.partial-4711",
     operands: &[OptionDef::path("DIR", "Directory that the run left").required()],
@@ -240,30 +240,30 @@ const AGENT: CommandDef = CommandDef {
         &under(
             LIMITS,
             [
-                OptionDef::duration("longest-run", "Longest round").default("1h"),
+                OptionDef::duration("longest-run", "Maximum duration of a round").default("1h"),
                 OptionDef::parsed::<MessageRate>(
                     "highest-rate",
-                    "Highest message rate; rounds that send as fast as they can are then refused",
+                    "Maximum message rate; rounds without a rate limit are then refused",
                 )
                 .metavar("RATE")
                 .default_note("any"),
-                OptionDef::size("most-memory", "Most memory of a round").default("2GiB"),
-                OptionDef::size("total-memory", "Most memory of all rounds at once")
+                OptionDef::size("most-memory", "Maximum memory of a round").default("2GiB"),
+                OptionDef::size("total-memory", "Maximum memory of all rounds that run at once")
                     .default("4GiB"),
                 OptionDef::parsed::<Network>(
                     "peers",
-                    "Addresses and networks with which rounds may exchange data",
+                    "Networks with which rounds may exchange data, such as 10.1.0.9,10.2.0.0/16",
                 )
                 .metavar("NETWORKS")
                 .list()
                 .default_note("the controller's address"),
                 OptionDef::parsed::<Network>(
                     "bind",
-                    "Addresses of this host that rounds may use, as addresses and networks",
+                    "Addresses of this host that rounds may use, such as 10.1.0.7 or 10.1.0.0/16",
                 )
                 .metavar("NETWORKS")
                 .list()
-                .default_note("the one that the controller reached"),
+                .default_note("the one that the controller connected to"),
                 OptionDef::text(
                     "ports",
                     |text| values::ports(text).map(drop),
@@ -271,10 +271,10 @@ const AGENT: CommandDef = CommandDef {
                 )
                 .metavar("A-B")
                 .default_note("any"),
-                OptionDef::choice::<TransportKind>("transports", "Transports")
+                OptionDef::choice::<TransportKind>("transports", "Allowed transports")
                     .metavar("NAMES")
                     .list()
-                    .default_note("all that connect hosts"),
+                    .default_note("all that work between hosts"),
             ],
         ),
     ],

@@ -59,15 +59,15 @@ pub const LENGTH: OptionTable = &under(
         .default_note("200ms for bandwidth without --count"),
         OptionDef::count(
             "rounds",
-            "Rounds of each case, by fresh processes; with --until, at most",
+            "Rounds of each case, each in new processes; with --until, the maximum",
         )
         .limits(1, MOST_ROUNDS as u64)
         .default_note("6; 30 with --until"),
         OptionDef::text(
             "until",
             |text| values::percent(text).map(drop),
-            "As many rounds as the first 6 say are needed for confidence intervals of p50 and p99 \
-             (bandwidth: of the rate) this narrow, such as 5%",
+            "Target half-width of the confidence intervals of p50 and p99 (bandwidth: of the \
+             rate), such as 5%; the first 6 rounds determine how many are run",
         )
         .metavar("WIDTH"),
         OptionDef::count(
@@ -76,7 +76,8 @@ pub const LENGTH: OptionTable = &under(
         )
         .limits(0, MOST_COUNT)
         .default_note(
-            "1000, at most a tenth of the expected count; lasts at most a tenth of --time, and 1 s",
+            "1000 or a tenth of the expected count, whichever is less; ends after a tenth of \
+             --time, at most 1 s",
         ),
         OptionDef::duration("timeout", "Time without progress after which a round has stalled")
             .default("10s"),

@@ -117,7 +117,7 @@ pub enum Command {
     List(Typed),
     /// Render records again.
     Report(Typed),
-    /// Make the record of a run that could not end.
+    /// Complete the record of a run that was killed or ran out of disk space.
     Recover(Typed),
     /// Write a run in another format.
     Export(Typed),

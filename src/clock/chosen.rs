@@ -21,9 +21,9 @@ pub enum ClockError {
     StoodStill,
     /// Its scale, or the kernel's.
     #[error(
-        "the clock {} is {:+.0} ppm off CLOCK_MONOTONIC over {:.1} s, more than {MOST_PPM} ppm: no \
-         figure would be right; try --clock monotonic_raw, or wait until a time daemon that slews \
-         the kernel's clock is done (chronyc tracking, timedatectl)",
+        "the clock {} differs from CLOCK_MONOTONIC by {:+.0} ppm over {:.1} s (limit: {MOST_PPM} \
+         ppm), so all times would be wrong: try --clock monotonic_raw, or wait until the time \
+         daemon has corrected the kernel's clock (chronyc tracking, timedatectl)",
         .clock.name(), .off.ppm(), .off.kernel_ns / 1e9
     )]
     WrongScale {
@@ -172,7 +172,7 @@ mod tests {
         // Ten seconds by the kernel that the counter knows nothing of.
         let begin = Anchor { raw_ns: clock.begin.raw_ns - 10_000_000_000, ..clock.begin };
         let error = ChosenClock { begin, ..clock }.check().unwrap_err();
-        assert!(error.to_string().contains("off CLOCK_MONOTONIC over 10."), "{error}");
+        assert!(error.to_string().contains("ppm over 10."), "{error}");
     }
 
     #[test]

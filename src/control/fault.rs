@@ -41,7 +41,10 @@ pub enum Fault {
         ended: Ended,
     },
     /// An agent sent what none sends in such a round: it is broken, or not wiregauge.
-    #[error("the {}{} {how}: its round is ended", .role.name(), on(host))]
+    #[error(
+        "the {}{} {how}, which is a protocol error: its round was stopped",
+        .role.name(), on(host)
+    )]
     Broke {
         /// Its role.
         role: Role,

@@ -90,8 +90,8 @@ impl RunDirectory {
         let named = || {
             let path = shown(path);
             format!(
-                "{path} was not left by a run that did not end: name one such as \
-                     .NAME.partial-PID"
+                "{path} is not the directory of an unfinished run: name one such as \
+                 .NAME.partial-PID"
             )
         };
         let target = path.with_file_name(hidden.filter(|name| !name.is_empty()).ok_or_else(named)?);

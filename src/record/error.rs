@@ -75,15 +75,13 @@ impl RecordError {
     /// A damaged or foreign `samples.parquet`.
     pub(crate) fn samples(path: &Path, why: impl AsRef<str>) -> RecordError {
         let (path, why) = (shown(path), quoted(why.as_ref()));
-        RecordError::Refused(format!(
-            "{path} is not a complete samples.parquet of wiregauge: {why}"
-        ))
+        RecordError::Refused(format!("{path} is damaged or does not belong to this run: {why}"))
     }
 
     /// A `record.json` that contradicts itself.
     pub(crate) fn implausible(path: &Path, why: &str) -> RecordError {
         let (path, why) = (shown(path), quoted(why));
-        RecordError::Refused(format!("{path} holds what no run can have left: {why}"))
+        RecordError::Refused(format!("{path} is damaged or was edited: {why}"))
     }
 
     /// A parser's complaint, with its place apart from its words.

@@ -120,7 +120,7 @@ pub(super) fn complete(dir: &Path, path: &Path, epoch: &str) -> Result<Saved, Re
     let Some(last) = lines.last() else {
         let dir = shown(dir);
         return Err(RecordError::Refused(format!(
-            "{dir} holds no round that had ended, so there is nothing to recover: delete it"
+            "{dir} has no finished round, so there is nothing to recover: delete it"
         )));
     };
     let end = last.bytes;
@@ -148,15 +148,15 @@ fn read(dir: &Path) -> Result<(Record, Vec<RoundLine>), RecordError> {
     let file = match open_file(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             return Err(RecordError::Refused(format!(
-                "{} was not left by a run that did not end: it holds no {JOURNAL_FILE}; name a \
-                 directory such as .NAME.partial-PID",
+                "{} is not the directory of an unfinished run, since it has no {JOURNAL_FILE}: \
+                 name one such as .NAME.partial-PID",
                 shown(dir)
             )));
         }
         opened => opened.map_err(|e| RecordError::reading(&path, e))?,
     };
     let is_running = flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
-    ensure!(!is_running, "the run that writes {} is still running: wait for its end", shown(dir));
+    ensure!(!is_running, "the run that writes {} is still running: wait until it ends", shown(dir));
     let (mut record, mut rounds) = (None, Vec::new());
     for line in BufReader::new(file.take(LONGEST)).split(b'\n') {
         let line = line.map_err(|e| RecordError::reading(&path, e))?;
@@ -166,6 +166,6 @@ fn read(dir: &Path) -> Result<(Record, Vec<RoundLine>), RecordError> {
             Err(_) => break,
         }
     }
-    let damaged = || format!("{} does not begin with a record", shown(&path));
+    let damaged = || format!("{} is damaged: its first line is not a record", shown(&path));
     Ok((record.ok_or_else(damaged)?, rounds))
 }

@@ -31,7 +31,7 @@ fn check_counts(run: &Run) -> Result<(), String> {
     for (at, name) in names.iter().enumerate() {
         let rounds = run.rounds.iter().map(|round| of(&round.counts)[at]);
         let (said, all) = (of(&run.counts)[at], rounds.fold(0, u64::saturating_add));
-        ensure!(said == all, "{}: {name} is {said}, and its rounds have {all}", run.label);
+        ensure!(said == all, "{}: {name} is {said}, but the rounds add up to {all}", run.label);
     }
     Ok(())
 }
@@ -44,8 +44,8 @@ fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
         round.samples.saturating_add(round.samples_in_histogram_only)
     };
     let rows = run.rounds.iter().map(rows).fold(0, u64::saturating_add);
-    ensure!(count <= rows, wrong(format!("it has {count} samples, and the rounds have {rows}")));
-    ensure!(lost <= count, wrong(format!("{lost} of {count} samples are lost")));
+    ensure!(count <= rows, wrong(format!("it has {count} samples, but the rounds have {rows}")));
+    ensure!(lost <= count, wrong(format!("{lost} samples are lost, but there are only {count}")));
     let one_clock = matches!(
         figure.metric,
         Metric::Rtt | Metric::HalfRtt | Metric::Post | Metric::Complete | Metric::Jitter
@@ -58,7 +58,10 @@ fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
     let mut below = (f64::NAN, f64::NAN);
     for quantile in &summary.quantiles {
         let p = quantile.p;
-        ensure!(p > 0.0 && p < 1.0, wrong(format!("{p} is the p of a quantile: 0 < p < 1")));
+        ensure!(
+            p > 0.0 && p < 1.0,
+            wrong(format!("there is no quantile {p}: expected a number between 0 and 1"))
+        );
         let Some(value) = quantile.value.map(|value| value.0) else { continue };
         let what = quantile_name(p);
         check_size(value, least).map_err(|why| wrong(format!("{what} {why}")))?;
@@ -66,9 +69,15 @@ fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
         let room = CLASS * value.abs() + ROUNDED_NS;
         // A missing value is NaN, and comparisons with it are false.
         let is_outside = value < summary.min.0 - room || value > summary.max.0 + room;
-        ensure!(!is_outside, wrong(format!("{what} is {value} ns, and all samples are {range}")));
+        ensure!(
+            !is_outside,
+            wrong(format!("{what} is {value} ns, outside of all samples ({range})"))
+        );
         let falls = p > below.0 && value < below.1;
-        ensure!(!falls, wrong(format!("{what} is {value} ns, less than {} below it", below.1)));
+        ensure!(
+            !falls,
+            wrong(format!("{what} is {value} ns, but a lower quantile is {} ns", below.1))
+        );
         below = (p, value);
     }
     Ok(())
@@ -76,13 +85,13 @@ fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
 
 fn check_rate(run: &Run, figure: &RateFigure) -> Result<(), String> {
     let mut all = std::iter::once(&figure.rate.value).chain(&figure.rate.rounds);
-    let wrong = |why| format!("{}: {}: a rate {why}", run.label, figure.metric.name());
+    let wrong = |why| format!("{}: {}: the rate {why}", run.label, figure.metric.name());
     all.try_for_each(|rate| check_size(*rate, 0.0)).map_err(wrong)
 }
 
 /// Checks a time or a rate: infinity stands for a lost message, NaN for a missing value.
 fn check_size(value: f64, least: f64) -> Result<(), String> {
     let is_outside = value < least || (value.is_finite() && value > LARGEST);
-    ensure!(!is_outside, "is {value:e}, and none can be below {least} or above {LARGEST:e}");
+    ensure!(!is_outside, "is {value:e}, expected a number from {least} to {LARGEST:e}");
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! That `samples.parquet` is the file which the record was made with.
+//! Verifies that `samples.parquet` is the file that the record was made with.
 //!
-//! The format's own checksums would be one for each page; the library that writes it makes none.
-//! The hash of the whole file stands in the record, so that no bit of it can change unnoticed.
+//! The record has the SHA-256 of the whole file, so that no bit of it can change unnoticed. The
+//! format has checksums for each page, but the library that writes it makes none.
 
 use super::error::RecordError;
 use super::sample_reader::SampleReader;
@@ -11,10 +11,10 @@ use ring::digest::{Context, SHA256};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes that are read at a time.
+/// Bytes read at a time.
 const PIECE: usize = 1 << 18;
 
-/// What `samples.parquet` holds, read from its beginning.
+/// Computes the length and the hash of `samples.parquet`.
 pub(super) fn read(path: &Path) -> io::Result<SamplesFile> {
     let mut file = open_file(path)?;
     let (mut context, mut bytes) = (Context::new(&SHA256), 0);
@@ -31,17 +31,18 @@ pub(super) fn read(path: &Path) -> io::Result<SamplesFile> {
     Ok(SamplesFile { bytes, sha256: hex::encode(context.finish()) })
 }
 
-/// Checks the samples of a run directory against its record, where it has them: older records do
-/// not say their hash.
+/// Checks the samples of a run directory against its record: their hash, which older records lack,
+/// and the rows of each round.
 pub(super) fn check(path: &Path, record: &Record) -> Result<(), RecordError> {
-    // The figures can be shown without.
+    // The figures are in the record and can be shown without samples.
     let is_gone = path.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     if is_gone {
         return Ok(());
     }
     if let Some(written) = &record.samples {
         let found = read(path).map_err(|e| RecordError::reading(path, e))?;
-        let differs = "it was changed since its record was written: their SHA-256 differ";
+        let differs =
+            "its SHA-256 is not the one in record.json, so one of the two files was replaced";
         ensure!(found == *written, RecordError::samples(path, differs));
     }
     let mut rows = SampleReader::open(path)?.rows_by_round()?;
@@ -49,12 +50,13 @@ pub(super) fn check(path: &Path, record: &Record) -> Result<(), RecordError> {
     {
         let found = rows.remove(&(run.index, round.index)).unwrap_or(0);
         let (label, said, round) = (&run.label, round.samples, round.index);
-        let why = || format!("round {round} of {label} has {found} rows, and {said} in the record");
+        let why =
+            || format!("round {round} of {label} has {found} rows, but {said} in record.json");
         ensure!(found == said, RecordError::samples(path, why()));
     }
     let unknown = |((run, round), rows)| {
         let why =
-            format!("it has {rows} rows of round {round} of run {run}, unknown to the record");
+            format!("it has {rows} rows of round {round} of run {run}, which record.json lacks");
         Err(RecordError::samples(path, why))
     };
     rows.into_iter().find(|(_, rows)| *rows > 0).map_or(Ok(()), unknown)

@@ -175,19 +175,22 @@ impl RunSoFar {
         let percent = |share: f64| format!("{:.3} %", 100.0 * share);
         let ends = match reach {
             None => format!("{what} has no interval"),
-            Some(reach) => format!("the interval of {what} ends within {}", percent(reach)),
+            Some(reach) => format!("the interval of {what} reaches ±{}", percent(reach)),
         };
-        let (least, asked) = (rounds.least, percent(width));
+        let (least, target) = (rounds.least, percent(width));
         let verdict = match reach.is_some_and(|reach| reach <= width) {
-            true => format!("as asked ({asked})"),
+            true => format!("target ±{target} met"),
             false if done == rounds.most => {
-                format!("not the {asked} asked; --rounds allows no more")
+                format!("target ±{target} missed, and --rounds allows no more rounds")
             }
             false => {
-                format!("not the {asked} asked, for which the first {least} promised {enough}")
+                format!(
+                    "target ±{target} missed: the first {least} rounds predicted that {enough} \
+                     suffice"
+                )
             }
         };
-        self.stop = Some(Ok(format!("after {done} rounds {ends}, {verdict}")));
+        self.stop = Some(Ok(format!("after {done} rounds {ends}: {verdict}")));
     }
 
     /// Of the figures that `--until` is about, that with the widest interval, and how far this
@@ -266,7 +269,7 @@ impl RunSoFar {
         let stopped = match &self.stop {
             Some(Ok(sentence)) => sentence.clone(),
             Some(Err(fault)) => fault.to_string(),
-            None => format!("{} of the rounds were measured", self.rounds.len()),
+            None => format!("only {} rounds were measured", self.rounds.len()),
         };
         Run {
             complete,

@@ -36,7 +36,8 @@ pub fn record(
     record.finished = rounds.last().map_or(String::new(), |saved| saved.at.clone());
     record.complete = false;
     record.faults.push(format!(
-        "the run did not end; this was recovered from the {} rounds that it had saved",
+        "the run was killed or ran out of disk space; its record was recovered from {} saved \
+         rounds",
         rounds.len()
     ));
     for saved in rounds {
@@ -65,7 +66,7 @@ fn take(run: &mut Run, saved: SavedRound) {
 fn finish(run: &mut Run, series: &Series, threshold_ns: f64, planned: u32) -> Option<String> {
     let done = run.rounds.len() as u32;
     run.complete = false;
-    run.stopped = format!("the run did not end; {done} rounds were saved");
+    run.stopped = format!("the run ended early; {done} rounds were saved");
     if run.counts == Counts::default() {
         return None;
     }
@@ -74,7 +75,7 @@ fn finish(run: &mut Run, series: &Series, threshold_ns: f64, planned: u32) -> Op
     let unsaved: u64 = run.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
     if unsaved > 0 {
         return Some(format!(
-            "{}: {unsaved} samples had no row and went with the run, so it has no distributions",
+            "{}: no latencies, because {unsaved} samples were only in memory when the run ended",
             run.label
         ));
     }

@@ -143,9 +143,9 @@ fn why(stall: &Stall) -> String {
     match stall.cause {
         StallCause::ClientWaited => waited("client", stall.client_waited_ns),
         StallCause::ServerWaited => waited("server", stall.server_waited_ns),
-        StallCause::BothWaited => "both ends waited so long for their CPUs".into(),
-        StallCause::NeitherWaited => "neither end waited so long for its CPU".into(),
-        StallCause::Unknown => "the counters do not say why".into(),
+        StallCause::BothWaited => "both ends waited about that long for their CPUs".into(),
+        StallCause::NeitherWaited => "neither end waited half as long for its CPU".into(),
+        StallCause::Unknown => "the kernel's counters do not show why".into(),
     }
 }
 
@@ -195,10 +195,10 @@ mod tests {
             said(&one, &round(7e6, 0.0)),
             [format!("{at}: the client waited 7.0 ms for its CPU in that round")]
         );
-        let neither = "neither end waited so long for its CPU";
+        let neither = "neither end waited half as long for its CPU";
         assert_eq!(said(&one, &round(0.0, 1e6)), [format!("{at}: {neither}")]);
         // Half of it on one side proves nothing, nor does a kernel that does not count.
-        let unknown = [format!("{at}: the counters do not say why")];
+        let unknown = [format!("{at}: the kernel's counters do not show why")];
         assert_eq!(said(&one, &round(5e6, 0.0)), unknown);
         let uncounted = Round { client: Usage::default(), ..round(0.0, 0.0) };
         assert_eq!(said(&one, &uncounted), unknown);

@@ -269,7 +269,7 @@ mod tests {
             said(Counts { lost: 1, unsent: 7, ..sent }, 8),
             [
                 "1 of 1000 messages were lost (0.1 %); they count as infinitely late",
-                "7 requests were due and never sent, beside 1000; their response is infinite"
+                "7 requests were due but never sent (1000 were); their response is infinite"
             ]
         );
         assert!(said(sent, 0).is_empty());

@@ -243,11 +243,12 @@ warnings! {
     says("{count} samples are too few for {} of {metric}, which needs {needed}", quantile_name(*p)),
     advises("raise --count, --time or --rounds");
 
-    /// Rounds are too few for an interval between them that covers as often as it says.
+    /// There are too few rounds for an interval between them that covers as often as stated.
     "few_rounds" Note FewRounds { rounds: u32, missed: f64 }
-    says("a state that 30 % of rounds have is in none of {} with a chance of {}",
+    says("with {}, a state that 30 % of rounds have is missed with a probability of {}",
          many(u64::from(*rounds), "round"), percent(*missed)),
-    advises("raise --rounds: 6 enclose the median of rounds at 95 %, 10 miss such a state in 3 %");
+    advises("raise --rounds: a 95 % interval between rounds needs 6; \
+             with 10 the probability is 3 %");
 
     /// Rounds differ by more than chance within them explains.
     "rounds_disagree" Warning RoundsDisagree { metric: &'static str, p: f64, ratio: f64 }
@@ -303,7 +304,8 @@ warnings! {
     /// One message, or one time between two stamps, stands out.
     "stall" Note Stall { length_ns: f64, at_s: f64, round: u32, why: String }
     says("one gap of {} at {at_s:.1} s of round {round}: {why}", time(*length_ns)),
-    advises("isolate the CPUs (isolcpus=, nohz_full=); if neither end waited: see host and path");
+    advises("isolate the CPUs (isolcpus=, nohz_full=); \
+             if neither end waited, check the hypervisor and the network");
 
     /// Messages never came.
     "loss" Warning Loss { lost: u64, sent: u64, in_figures: bool }
@@ -320,7 +322,7 @@ warnings! {
     /// Requests that the schedule intended were never sent.
     "unsent" Warning Unsent { unsent: u64, sent: u64 }
     about Metric("response".into()),
-    says("{unsent} requests were due and never sent, beside {sent}; their response is infinite"),
+    says("{unsent} requests were due but never sent ({sent} were); their response is infinite"),
     advises("lower --rate (rpc: --rps): the server does not keep up with it");
 
     /// Messages had a number that was never sent.

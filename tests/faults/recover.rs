@@ -71,10 +71,10 @@ fn the_rounds_of_a_killed_controller_are_recovered() {
 fn what_a_run_has_not_left_is_refused() {
     let scratch = Scratch::new();
     for (name, journal, says) in [
-        ("run", None, "was not left by a run that did not end"),
-        (".run.partial-1", None, "it holds no rounds.jsonl"),
-        (".run.partial-2", Some(""), "does not begin with a record"),
-        (".run.partial-3", Some("{\"record\":{}}\n"), "does not begin with a record"),
+        ("run", None, "is not the directory of an unfinished run"),
+        (".run.partial-1", None, "it has no rounds.jsonl"),
+        (".run.partial-2", Some(""), "its first line is not a record"),
+        (".run.partial-3", Some("{\"record\":{}}\n"), "its first line is not a record"),
     ] {
         fs::create_dir(scratch.join(name)).unwrap();
         if let Some(text) = journal {

@@ -223,7 +223,7 @@ fn clock_exchanges_answer_the_controller_s_host_alone() {
 fn rounds_share_the_memory_that_a_daemon_has_for_all() {
     let scratch = Scratch::new();
     let daemon = paired(&scratch, "--total-memory 6MiB");
-    daemon.await_log("6 MiB of all rounds");
+    daemon.await_log("6 MiB for all rounds");
     let open = || {
         let mut session = Session::greeted(&scratch, &daemon);
         session.open_end(transport("tcp"), Role::Server, |asked| asked.remote_rows = Some(100_000));
@@ -234,7 +234,7 @@ fn rounds_share_the_memory_that_a_daemon_has_for_all() {
     assert!(matches!(said, FromAgent::Opened(_)), "{said:?}");
     let (_, said) = open();
     let FromAgent::Refused { wrong_use: false, sentence } = said else { panic!("{said:?}") };
-    assert!(sentence.contains("of the 6 MiB that this agent allows all rounds"), "{sentence}");
+    assert!(sentence.contains("of the 6 MiB that this agent allows for all rounds"), "{sentence}");
     drop(first);
     daemon.await_no_processes();
     until("there is room again", SOON, || matches!(open().1, FromAgent::Opened(_)));

@@ -127,17 +127,23 @@ fn figures_that_no_run_can_have_left_are_refused_by_name() {
     for ((pointer, value), says) in [
         (run("/figures/0/summary/quantiles/0/value", (-5).into()), "rtt: p99 is -5e0"),
         (run("/figures/0/summary/quantiles/0/value", 1e300.into()), "rtt: p99 is 1e300"),
-        (run("/figures/0/summary/quantiles/0/value", 2.into()), "all samples are 9.0625 ns"),
-        (run("/figures/0/summary/quantiles/0/p", 7.into()), "7 is the p of a quantile"),
+        (
+            run("/figures/0/summary/quantiles/0/value", 2.into()),
+            "outside of all samples (9.0625 ns",
+        ),
+        (run("/figures/0/summary/quantiles/0/p", 7.into()), "there is no quantile 7"),
         (run("/figures/0/summary/min", (-5).into()), "rtt: min is -5e0"),
         (run("/figures/0/summary/mean", 1e300.into()), "rtt: mean is 1e300"),
-        (run("/figures/0/summary/count", 1401.into()), "1401 samples, and the rounds have 1400"),
-        (run("/figures/0/summary/lost", 1001.into()), "1001 of 1000 samples are lost"),
-        (run("/rates/0/rate/value", (-1).into()), "achieved_rate: a rate is -1e0"),
-        (run("/rates/0/rate/rounds/0", 1e300.into()), "achieved_rate: a rate is 1e300"),
-        (run("/counts/sent", 5.into()), "sent is 5, and its rounds have 0"),
-        (run("/rounds/0/samples", 701.into()), "round 0 of tcp 64 B has 700 rows, and 701 in"),
-        (run("/rounds/1/index", 2.into()), "round 2 of tcp 64 B has 0 rows, and 700 in"),
+        (run("/figures/0/summary/count", 1401.into()), "1401 samples, but the rounds have 1400"),
+        (
+            run("/figures/0/summary/lost", 1001.into()),
+            "1001 samples are lost, but there are only 1000",
+        ),
+        (run("/rates/0/rate/value", (-1).into()), "achieved_rate: the rate is -1e0"),
+        (run("/rates/0/rate/rounds/0", 1e300.into()), "achieved_rate: the rate is 1e300"),
+        (run("/counts/sent", 5.into()), "sent is 5, but the rounds add up to 0"),
+        (run("/rounds/0/samples", 701.into()), "round 0 of tcp 64 B has 700 rows, but 701 in"),
+        (run("/rounds/1/index", 2.into()), "round 2 of tcp 64 B has 0 rows, but 700 in"),
     ] {
         let change = |record: &mut serde_json::Value| {
             *record["runs"][0].pointer_mut(pointer).unwrap() = value.clone();
@@ -146,7 +152,7 @@ fn figures_that_no_run_can_have_left_are_refused_by_name() {
         assert!(text.contains(says), "{pointer}: {text}");
     }
     let text = sentence(changed(|record| record["runs"][0]["rounds"] = serde_json::json!([])));
-    assert!(text.contains("1000 samples, and the rounds have 0"), "{text}");
+    assert!(text.contains("1000 samples, but the rounds have 0"), "{text}");
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn found(record: &Record, curves: &[Curve<'_>]) -> Vec<String> {
         let Some(slo) = slo(record) else { continue };
         let kept = match curve.found.highest {
             Some(at) => highest(curve, at),
-            None => "is neither shown nor refuted at any rate measured".to_string(),
+            None => "cannot be judged at any measured rate".to_string(),
         };
         out.push(format!("slo: {name}: {slo} {kept}"));
     }
@@ -274,16 +274,16 @@ fn knee_of(curve: &Curve<'_>, knee: Landmark) -> String {
     let rate = short(knee.offered * THOUSANDS);
     match knee.lies {
         Lies::Within => format!(
-            "{rate} k/s, where the rate over the median response is highest{}",
-            next(curve, knee, "; the next rate measured is")
+            "{rate} k/s has the highest ratio of rate to median response{}",
+            next(curve, knee, "; the next measured rate is")
         ),
         Lies::AtLeast => format!(
-            "at least {rate} k/s: the rate over the median response is highest at the highest rate \
-             that the server carried"
+            "at least {rate} k/s: the ratio of rate to median response is highest at the highest \
+             rate that the server sustained"
         ),
         Lies::AtMost => format!(
-            "at most {rate} k/s: the rate over the median response is highest at the lowest rate \
-             measured"
+            "at most {rate} k/s: the ratio of rate to median response is highest at the lowest \
+             measured rate"
         ),
     }
 }
@@ -292,10 +292,10 @@ fn highest(curve: &Curve<'_>, at: Landmark) -> String {
     let rate = short(at.offered * THOUSANDS);
     match at.lies {
         Lies::Within => {
-            format!("holds up to {rate} k/s{}", next(curve, at, ", and is not shown to hold at"))
+            format!("is met up to {rate} k/s{}", next(curve, at, ", but not shown to be met at"))
         }
-        Lies::AtLeast => format!("holds at least up to {rate} k/s: no higher rate broke it"),
-        Lies::AtMost => format!("holds at no rate that was measured, from {rate} k/s on"),
+        Lies::AtLeast => format!("is met up to at least {rate} k/s: no higher rate exceeded it"),
+        Lies::AtMost => format!("is not met at any measured rate, from {rate} k/s on"),
     }
 }
 
@@ -311,7 +311,7 @@ fn plots(record: &Record, curves: &[Curve<'_>]) -> [Plot; 2] {
     let bound = slo.map_or_else(String::new, |slo| format!(" The horizontal line is {slo}."));
     let note = format!(
         "p50 solid, p99 dashed, p99.9 dotted; bars: 95 % intervals. The diamond is the knee: the \
-         rate over the median response is highest there.{bound}"
+         ratio of rate to median response is highest there.{bound}"
     );
     let closed = match curves.iter().any(|curve| !curve.closed.is_empty()) {
         true => format!("{note} Hollow: closed loops, which have round trips and no schedule."),
@@ -392,11 +392,11 @@ fn dot(run: &Run, metric: RateMetric, p: f64) -> Option<Dot> {
 fn marks(curves: &[Curve<'_>], slo: Slo, metric: RateMetric, word: &str) -> Vec<Mark> {
     let below = slo.below.0 as f64;
     let name = format!("{} < {}", quantile_name(slo.quantile), span(below));
-    let text = format!("the bound {name}");
+    let text = format!("the limit {name}");
     let mut marks = vec![Mark { name: name.clone(), text, y: Some(below), ..Mark::default() }];
     for (at, curve) in curves.iter().enumerate() {
         let Some(x) = curve.kept().and_then(|run| rate(run, metric)) else { continue };
-        let text = format!("{name} holds up to {} {word}", per_second(x));
+        let text = format!("{name} is met up to {} {word}", per_second(x));
         let (x, y, colour) = (Some(x).filter(|x| *x > 0.0), Some(below), Some(at));
         marks.push(Mark { name: String::new(), text, x, y, colour });
     }

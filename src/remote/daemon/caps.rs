@@ -92,7 +92,8 @@ impl Default for Caps {
 }
 
 impl Caps {
-    /// Those of a rank, which serves the rank 0 of its own job: that could run any program here.
+    /// The limits of a rank of a job. It serves only rank 0 of the same job, which could start any
+    /// program here anyway, so addresses and total memory are not limited.
     pub fn of_a_rank() -> Caps {
         Caps {
             total_memory: Bytes(u64::MAX),
@@ -108,10 +109,10 @@ impl std::fmt::Display for Caps {
         let rate = self.highest_rate.map_or("any rate".into(), |rate| format!("at most {rate}"));
         let ports = self.ports.map_or("any port".into(), |(a, b)| format!("ports {a}-{b}"));
         let (longest, memory) = (self.longest_run, self.most_memory);
-        write!(f, "rounds of at most {longest}, {rate}, memory of at most {memory}, ")?;
-        write!(f, "{} of all rounds, {ports}, ", self.total_memory)?;
-        write!(f, "data with {}, ", self.peers.shown("the controller's address"))?;
-        write!(f, "at {}, ", self.bind.shown("the address that it reached"))?;
+        write!(f, "rounds of at most {longest}, {rate}, memory of at most {memory} per round ")?;
+        write!(f, "and {} for all rounds, {ports}, ", self.total_memory)?;
+        write!(f, "data exchanged with {} ", self.peers.shown("the controller's address"))?;
+        write!(f, "at {}, ", self.bind.shown("the address that the controller connected to"))?;
         write!(f, "transports {}", names(&self.transports))
     }
 }

@@ -1,14 +1,14 @@
-//! The memory of all rounds of a daemon: none may take what others have left no room for.
+//! The memory of all rounds of a daemon: a round is refused if the total would exceed the limit.
 
 use crate::remote::locked;
 use crate::units::Bytes;
 use std::sync::{Arc, Mutex};
 
-/// What all sessions have reserved.
+/// Bytes that all sessions have reserved together.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger(Arc<Mutex<u64>>);
 
-/// What one session has reserved; dropping it gives it back.
+/// The reservation of one session; dropping it releases the memory.
 #[derive(Debug)]
 pub struct Reserved {
     ledger: Ledger,
@@ -16,22 +16,23 @@ pub struct Reserved {
 }
 
 impl Ledger {
-    /// A session that has reserved nothing so far.
+    /// An empty reservation for a new session.
     pub fn session(&self) -> Reserved {
         Reserved { ledger: self.clone(), bytes: 0 }
     }
 }
 
 impl Reserved {
-    /// Reserves so much in its own name, if all together then have at most `most`; else why not.
+    /// Raises this reservation to at least `bytes`. The error says that all sessions together would
+    /// then exceed `most`.
     pub fn raise(&mut self, bytes: Bytes, most: Bytes) -> Result<(), String> {
         let more = bytes.0.saturating_sub(self.bytes);
         let mut all = locked(&self.ledger.0);
         let used = *all;
         ensure!(
             used.saturating_add(more) <= most.0,
-            "the round needs {bytes} of memory, and {} of the {most} that this agent allows all \
-             rounds together are in use (--total-memory)",
+            "the round needs {bytes} of memory, but {} of the {most} that this agent allows for \
+             all rounds are in use (--total-memory)",
             Bytes(used)
         );
         *all += more;

@@ -29,12 +29,12 @@ pub fn notes(record: &Record) -> String {
 
 fn legend(record: &Record) -> String {
     let maximum = match record.runs.iter().any(|run| !run.figures.is_empty()) {
-        true => "; max is the true maximum, with the range of the rounds' maxima beside it",
+        true => "; max is the true maximum, beside it the range of the rounds' maxima",
         false => "",
     };
     format!(
-        "figures: ± is the larger half of the 95 % confidence interval, (low..high) both its ends \
-         where it is lopsided, unresolved where the samples leave an end open{maximum}"
+        "figures: ± is the larger half of the 95 % confidence interval; an asymmetric interval is \
+         shown as (low..high); unresolved: the samples do not bound it on one side{maximum}"
     )
 }
 
@@ -44,8 +44,8 @@ fn instrument(record: &Record) -> String {
         return "instrument: not measured, since no round ran in real time".into();
     }
     format!(
-        "instrument: adds {} (p50) to {} (p99) to a round trip (null transport, n {}); it does not \
-         resolve less than {}; recording a sample takes {}",
+        "instrument: adds {} (p50) to {} (p99) to a round trip (null transport, n {}); latencies \
+         below {} (half_rtt: half of that) cannot be resolved; recording a sample takes {}",
         span(own.overhead_p50_ns),
         span(own.overhead_p99_ns),
         own.count,
