@@ -1,26 +1,26 @@
-//! What is said of samples when the round is over: which of the warm-up are left out of the
-//! figures, and what became of those that have no arrival. Pure.
+//! Sample flags that are known only when the round is over: where the warm-up ends, and whether
+//! messages that did not arrive are lost or unfinished. Pure.
 
 use crate::plan::Case;
 use crate::sample::{Flags, Sample};
 
-/// Marks the samples of one thread; `is_rate`: what arrives makes the figures.
+/// Marks the samples of one thread; `is_rate`: the case's figures are rates of arrivals.
 pub(super) fn mark(case: &Case, is_rate: bool, samples: &mut [Sample]) {
     let submit = |s: &Sample| if s.submit_ns.is_nan() { s.receive_ns } else { s.submit_ns };
     let receive = |s: &Sample| s.receive_ns;
     let most_ns = case.warmup_time().0 as f64;
     match is_rate {
-        // A sender fills the buffers of a slow path at once.
+        // On a slow path the sender fills the buffers at once, so submits do not show the time.
         true => end_warmup(samples, most_ns, receive),
         false => end_warmup(samples, most_ns, submit),
     }
     if !case.transport.loses(&case.settings) {
-        name_unfinished(samples);
+        mark_unfinished(samples);
     }
 }
 
-/// Ends the warm-up where its messages last longer than `most_ns`: the later ones of them count.
-/// Each direction has its own begin.
+/// Ends the warm-up after `most_ns`: later messages lose the flag and are in the figures. The time
+/// of each direction starts with its own first message.
 fn end_warmup(samples: &mut [Sample], most_ns: f64, time: impl Fn(&Sample) -> f64) {
     for way in [Flags::default(), Flags::REVERSE] {
         let is_own =
@@ -35,9 +35,9 @@ fn end_warmup(samples: &mut [Sample], most_ns: f64, time: impl Fn(&Sample) -> f6
     }
 }
 
-/// A transport that loses nothing has dropped none of what did not come: it was under way when the
+/// On a transport that cannot lose messages, those without an arrival were still under way when the
 /// round ended.
-fn name_unfinished(samples: &mut [Sample]) {
+fn mark_unfinished(samples: &mut [Sample]) {
     for sample in samples.iter_mut().filter(|s| s.flags.has(Flags::LOST)) {
         sample.flags = sample.flags.without(Flags::LOST).with(Flags::UNFINISHED);
     }
@@ -89,7 +89,7 @@ mod tests {
             sample(f64::NAN, f64::NAN, Flags::UNSENT),
             sample(1.0, 2.0, Flags::default()),
         ];
-        name_unfinished(&mut samples);
+        mark_unfinished(&mut samples);
         let flags = samples.map(|s| s.flags);
         let unfinished = Flags::UNFINISHED.with(Flags::WARMUP);
         assert_eq!(flags, [unfinished, Flags::UNSENT, Flags::default()]);

@@ -1,5 +1,5 @@
-//! A rank of a running round: its process, what it has sent, and what it may still send. The far
-//! side may be broken or hostile, so everything that a round may rightly bring is counted.
+//! A rank of a running round: its process, what it has sent, and what it may still send. Its agent
+//! may be broken or hostile, so the number of messages that it may send in a round is limited.
 
 use super::conditions::Conditions;
 use crate::agent::remote_memory::{REPORT, ROWS};
@@ -12,11 +12,11 @@ use crate::sample::arena::{Arena, Row};
 use crate::transport::{Blob, Role};
 use std::time::{Duration, Instant};
 
-/// Progress reports of an agent whose connection stood still for a while and then brings them all,
-/// beyond one for each interval.
+/// Progress reports allowed beyond one for each interval: after a pause a connection delivers
+/// several at once.
 const MOST_EARLY_REPORTS: u32 = 16;
 
-/// What one thread of a rank left.
+/// Results of one thread of a rank.
 pub struct ThreadResult {
     /// Its samples.
     pub arena: Arena,
@@ -42,7 +42,7 @@ pub(super) struct RunningRank<'a> {
     pub moved: Instant,
     /// Whether its channel has ended.
     pub is_gone: bool,
-    /// Whether it has sent what no agent sends: nothing more of it is taken.
+    /// Whether it has violated the protocol; its further messages are ignored.
     pub is_broken: bool,
     began: Instant,
     /// Messages handled, as an agent on another host reported, and how often it did.
@@ -94,8 +94,8 @@ impl<'a> RunningRank<'a> {
         self.agent.is_some() && !self.has_ended()
     }
 
-    /// Takes a progress report. Only an agent on another host sends any, one in an interval, and
-    /// one that says nothing new is no progress.
+    /// Takes a progress report. Only an agent on another host may send one, once in each interval.
+    /// A report that is not higher than the earlier ones is no progress.
     pub fn report(&mut self, messages: u64) -> Result<(), Fault> {
         self.reports += 1;
         let allowed = most_reports(self.began.elapsed());
@@ -106,7 +106,7 @@ impl<'a> RunningRank<'a> {
         Ok(())
     }
 
-    /// Notes how far it is.
+    /// Updates the number of handled messages, and when it last changed.
     pub fn update_progress(&mut self) {
         let counted = self.threads.iter().map(|thread| thread.arena.progress()).sum();
         let handled = self.reported.max(counted);
@@ -115,7 +115,7 @@ impl<'a> RunningRank<'a> {
         }
     }
 
-    /// Stores a thread's results, which come once.
+    /// Stores a thread's results. A second report of the same thread is an error.
     pub fn keep(&mut self, thread: u32, outcome: Outcome) -> Result<(), Fault> {
         match self.threads.get_mut(thread as usize) {
             Some(ThreadResult { outcome: place @ None, .. }) => *place = Some(outcome),
@@ -127,8 +127,9 @@ impl<'a> RunningRank<'a> {
         Ok(())
     }
 
-    /// Stores samples of an agent on another host; one on this host shares its memory. They come
-    /// before the thread's end, in full frames but for the last: so their number bounds the frames.
+    /// Stores samples of an agent on another host (one on this host shares its memory). They must
+    /// arrive before the thread's end and in full frames but for the last, so that the number of
+    /// samples limits the number of frames.
     pub fn take(&mut self, thread: u32, rows: &[Row]) -> Result<(), Fault> {
         let is_remote = self.host.is_some();
         let part = self.threads.get_mut(thread as usize);
@@ -153,14 +154,14 @@ impl<'a> RunningRank<'a> {
         Fault::Broke { role: self.role, host, how: how.into() }
     }
 
-    /// What an agent did that was not due.
+    /// The fault of an agent that sent a message out of order.
     pub fn unexpected(&mut self) -> Fault {
         self.broke("sent an unexpected message")
     }
 }
 
-/// Progress reports that an agent may have sent by then. Twice as many as its interval allows: the
-/// two hosts' clocks need not agree on how long it was.
+/// The most progress reports that an agent may send in this time: twice as many as there are
+/// intervals, since the clocks of the two hosts may run at different speeds.
 fn most_reports(since: Duration) -> u32 {
     let intervals = 2.0 * since.as_secs_f64() / REPORT.as_secs_f64();
     MOST_EARLY_REPORTS.saturating_add(intervals as u32)

@@ -1,13 +1,13 @@
-//! What differs between rounds: an interval of a quantile from the share of each round below a
-//! value.
+//! The confidence interval of a quantile that accounts for differences between rounds.
 
 use super::pooled::Pooled;
 use super::quantile::Ranked;
 use super::student::t_975;
 use super::{Interval, Value};
 
-/// Values of each round between which the ends of an interval are sought, evenly spread over its
-/// ranks. More of them cost more than they spare: between two, all samples are looked at.
+/// Steps of the grid on which the ends of an interval are first searched, evenly spread over the
+/// ranks of each round. All samples between two steps are searched next, so a finer grid saves
+/// little and costs more itself.
 const GRID: u64 = 256;
 
 /// The share of all samples at or below a value, and how far off it may be.
@@ -19,16 +19,16 @@ struct Share {
 
 /// Inverts the test of whether a value is the quantile.
 ///
-/// A value q is the quantile p of all that rounds can give if p is the mean of their shares
-/// F_r(q) of samples at or below it. Each round is one observation of that share, whatever its
-/// samples have in common. So the 95 % interval is {q: |F(q) - p| <= t(R-1) s(q)} (Woodruff,
+/// A value q is the quantile p over all possible rounds if p is the mean of their shares F_r(q) of
+/// samples at or below q. Each round is one observation of that share, however its samples are
+/// correlated. So the 95 % interval is {q: |F(q) - p| <= t(R-1) s(q)} (Woodruff,
 /// JASA 47 (1952) 635; Francisco and Fuller, Annals of Statistics 19 (1991) 454), with F the share
 /// in all rounds and s its standard error as a ratio of R clusters of n_r samples,
 /// s^2 = R/(R-1) sum (n_r (F_r - F))^2 / N^2 (Cochran, Sampling Techniques, 11.8). Its ends are
-/// samples: where the set has gaps they belong to it.
+/// samples. If the set has gaps, the interval includes them.
 pub struct Inversion<'a, T> {
     pooled: &'a Pooled<T>,
-    /// Rising, from the smallest sample to the largest.
+    /// In ascending order, from the smallest sample to the largest.
     grid: Vec<f64>,
     /// Of each value of the grid.
     shares: Vec<Share>,
@@ -82,7 +82,7 @@ impl<'a, T: Ranked> Inversion<'a, T> {
         Interval { low: Value(low.unwrap_or(grid[first])), high: Value(high) }
     }
 
-    /// The samples above a value and up to another, rising, equal ones once.
+    /// The distinct samples above one value and up to another, in ascending order.
     fn samples(&self, above: f64, up_to: f64) -> impl Iterator<Item = f64> {
         let next = move |value: f64| {
             let beyond = self.pooled.0.iter().filter_map(|round| {

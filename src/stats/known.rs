@@ -1,10 +1,11 @@
-//! Answers that another program gave: `tests/recompute.py`, of the same series.
+//! Compares effective sample sizes and intervals with values that `tests/recompute.py`, an
+//! independent implementation, computed from the same series.
 
 use super::effective::effective_n;
 use super::{Interval, Summary, summarize};
 
-/// Each sample half of the one before and a draw of a linear congruential generator: exact in every
-/// language.
+/// An AR(1) series: half of the sample before, plus a number of a linear congruential generator.
+/// The arithmetic is exact in every language.
 fn series(seed: u64) -> Vec<f64> {
     let (mut state, mut last) = (seed, 0.0);
     let mut next = || {
@@ -21,7 +22,7 @@ fn rounds() -> Vec<Vec<f64>> {
 }
 
 #[test]
-fn the_effective_number_is_that_of_another_program() {
+fn the_effective_sample_size_is_that_of_another_program() {
     let of = |q: f64| effective_n(&rounds(), q);
     for (q, known) in [
         (17_079_164.693_293_706, 517.047_150_495_06),

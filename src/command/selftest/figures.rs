@@ -104,7 +104,7 @@ pub fn t21_quantiles() -> Outcome {
     Ok(("1000 + 1000 p ns".into(), seen.join(", "), right))
 }
 
-/// T23: messages that come twice are none that were lost.
+/// T23: a message that arrives twice is a duplicate, and does not count as lost.
 pub fn t23_duplicates() -> Outcome {
     let twice =
         Simulated { spec: "normal(1us,100ns) duplicate(5%)", count: 10_000, warmup: 0, rounds: 2 };

@@ -63,8 +63,8 @@ const TESTS: [Test; 23] = [
     (19, "a second of CLOCK_MONOTONIC", "within 1000 ppm", clocks::t19_scale),
     (20, "a warm-up that is 50 times slower", "in no figure, in no rate", figures::t20_warmup),
     (21, "uniform delays, 1 to 2 us", "each quantile within 5 sigma", figures::t21_quantiles),
-    (22, "knee and limit of a queue of known response", "exact; where a sweep ends, it is said",
-     curves::t22_knee_and_limit),
+    (22, "knee and limit of a queue of known response",
+     "exact; at the end of a sweep, a lower bound", curves::t22_knee_and_limit),
     (23, "5 % duplicates, no loss", "no duplicate counts as lost", figures::t23_duplicates),
 ];
 
