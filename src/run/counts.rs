@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn counts_of_everything_stay_counts_of_everything() {
         let one = Counts { sent: u64::MAX, lost: 7, ..Counts::default() };
-        let mut all = one.clone();
+        let mut all = one;
         add(&mut all, &one);
         assert_eq!((all.sent, all.lost), (u64::MAX, 14));
     }
