@@ -1,7 +1,9 @@
 //! The commands that measure no pattern: what each takes, and what it asks for.
 
 use super::command_def::{CommandDef, Typed};
-use super::common_options::{self as common, CLOCK, CPUS, DRAW, JSON, PAIRS, RANK, REACH, RECORD};
+use super::common_options::{
+    self as common, CLOCK, CPUS, DRAW, FAIL_IF, JSON, PAIRS, RANK, REACH, RECORD, STRICT,
+};
 use super::{ClockOptions, Command, StudyOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
@@ -9,7 +11,6 @@ use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
 use crate::remote::daemon::caps::Caps;
 use crate::report::export::Format;
-use crate::stats::limit::Limit;
 use crate::transport::{TransportKind, settings};
 use crate::units::{InjectedClockError, MessageRate};
 use std::path::Path;
@@ -124,10 +125,12 @@ const EXPORT: CommandDef = CommandDef {
 };
 
 const COMPARE: CommandDef = CommandDef {
-    about: "Show the difference of two runs, and fail where a limit is exceeded",
+    about: "Show the difference of two runs, and judge limits by its interval",
     examples: "
   wiregauge compare before after --fail-if 'half_rtt.p99>+10%' --fail-if 'bandwidth<-5%'
-  wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'",
+  wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'
+
+Exit codes: 0 all limits held, 1 one was exceeded, 5 inconclusive: the runs cannot tell.",
     operands: &[
         OptionDef::parsed::<String>(
             "A",
@@ -136,16 +139,7 @@ const COMPARE: CommandDef = CommandDef {
         .required(),
         OptionDef::parsed::<String>("B", "Run directory to judge, or some of its runs").required(),
     ],
-    tables: &[&[
-        OptionDef::parsed::<Limit>(
-            "fail-if",
-            "Exit with code 1 where this holds, such as half_rtt.p99>+10% or bandwidth<-5%; can be \
-             repeated",
-        )
-        .metavar("LIMIT")
-        .list(),
-        JSON,
-    ]],
+    tables: &[&[FAIL_IF, STRICT, JSON]],
     ..CommandDef::new("compare", |typed| Ok(Command::Compare(typed)))
 };
 

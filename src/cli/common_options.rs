@@ -12,6 +12,7 @@ use crate::plan::pairs::AtOnce;
 use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
 use crate::plan::{Place, Request, Wait};
 use crate::remote::job::rank::Rank;
+use crate::stats::Limit;
 use crate::transport::definitions::DEFINITIONS;
 use crate::transport::{Interfaces, Role, Settings, TransportKind};
 use std::path::PathBuf;
@@ -206,6 +207,19 @@ pub const RECORD: OptionTable = &under(
         OptionDef::flag("json", "Print the record on stdout, and nothing else"),
     ],
 );
+
+/// What must hold of two runs.
+pub const FAIL_IF: OptionDef = OptionDef::parsed::<Limit>(
+    "fail-if",
+    "Judge a limit, such as half_rtt.p99>+10% or bandwidth<-5%: exit with code 1 where it is \
+     exceeded, 5 where the runs cannot tell; can be repeated",
+)
+.metavar("LIMIT")
+.list();
+
+/// What a limit of which nothing is known means.
+pub const STRICT: OptionDef =
+    OptionDef::flag("strict", "Exit with code 1 where a limit is inconclusive").needs(&["fail-if"]);
 
 /// An option of the commands that print a table.
 pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a table");

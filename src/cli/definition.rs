@@ -22,7 +22,7 @@ Examples:
   wiregauge compare before after --fail-if 'half_rtt.p99>+10%'
 
 Exit codes: 0 success, 1 a limit was exceeded, 2 wrong usage or refused, 3 incomplete run,
-4 nothing could run.";
+4 nothing could run, 5 a limit is inconclusive.";
 
 const COMPLETIONS: CommandDef = CommandDef {
     about: "Print completions for a shell",

@@ -47,6 +47,8 @@ impl Exit {
     pub const INCOMPLETE: Exit = Exit(3);
     /// Nothing could run.
     pub const NOTHING: Exit = Exit(4);
+    /// A limit was neither held nor exceeded: the runs cannot tell.
+    pub const INCONCLUSIVE: Exit = Exit(5);
 }
 
 /// Why a command ends before it has done its work.

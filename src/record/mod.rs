@@ -20,3 +20,12 @@ pub use directory::{RunDirectory, Writer, read_record};
 pub use error::RecordError;
 pub use sample_reader::SampleReader;
 pub use samples::SampleWriter;
+
+impl schema::Record {
+    /// How long the run took, its preparations included; `None` where the record does not say.
+    pub fn seconds(&self) -> Option<f64> {
+        let at = |text: &str| text.parse::<jiff::Timestamp>().ok();
+        let took = at(&self.finished)?.duration_since(at(&self.started)?);
+        Some(took.as_secs_f64()).filter(|seconds| *seconds > 0.0)
+    }
+}

@@ -3,6 +3,7 @@
 //! Takes a record and its samples, from the run directory alone; gives text and files. Must never
 //! measure, or know anything that is not in the run directory.
 
+pub mod comparison;
 pub mod curves;
 pub mod export;
 pub mod html;

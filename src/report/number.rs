@@ -77,6 +77,17 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", short(value))
 }
 
+/// A share in per cent, two significant digits and no unit.
+pub fn percent(share: f64) -> String {
+    let value = share * PERCENT;
+    fixed(value, decimals(value, 2))
+}
+
+/// The text of a size with the sign of a value.
+pub fn signed(size: impl std::fmt::Display, value: f64) -> String {
+    format!("{}{size}", if value < 0.0 { '-' } else { '+' })
+}
+
 /// A time that was chosen, or is of no great precision: without zeros at its end.
 pub fn span(ns: f64) -> String {
     let (value, unit) = scaled_ns(ns);
@@ -247,6 +258,13 @@ mod tests {
         for (v, text) in cases {
             assert_eq!(short(v), text);
         }
+    }
+
+    #[test]
+    fn shares_have_two_digits_and_changes_a_sign() {
+        let shares = [0.12, 0.0912, 0.1149, 1.5, 7415.2, 0.000_351].map(percent);
+        assert_eq!(shares, ["12", "9.1", "11", "150", "741520", "0.035"]);
+        assert_eq!([signed(3, 1.0), signed(3, -1.0)], ["+3", "-3"]);
     }
 
     #[test]

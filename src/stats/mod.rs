@@ -2,10 +2,11 @@
 //!
 //! Takes the durations of each round in time order ([`metric`]), or the histogram of a run that is
 //! too long to store them ([`crate::sample::histogram`]); gives a [`Summary`] ([`summary`]), a
-//! [`Rate`] ([`rate`]), the difference of two runs and whether it passes a limit ([`compare`],
-//! [`limit`]), the knee of a curve over load ([`knee`]), and what weakens a figure ([`warnings`],
-//! [`stationarity`]). Quantiles are nearest-rank with an interval ([`quantile`]), computed from the
-//! effective sample size ([`effective`]) and the variation between rounds (`between`).
+//! [`Rate`] ([`rate`]), the difference of two runs and what a limit says of it ([`compare`],
+//! [`limit`], [`verdict`]), the knee of a curve over load ([`knee`]), and what weakens a figure
+//! ([`warnings`], [`stationarity`]). Quantiles are nearest-rank with an interval ([`quantile`]),
+//! computed from the effective sample size ([`effective`]) and the variation between rounds
+//! (`between`).
 //!
 //! Must never: read or write anything, drop a sample, or give a figure without its count.
 
@@ -24,6 +25,7 @@ pub mod rate;
 pub mod stationarity;
 pub mod student;
 pub mod summary;
+pub mod verdict;
 pub mod warnings;
 
 #[cfg(test)]
@@ -37,6 +39,7 @@ pub use compare::Difference;
 pub use limit::Limit;
 pub use metric::{Metric, RateMetric};
 pub use summary::{summarize, summarize_live};
+pub use verdict::{Judgement, Verdict};
 
 use serde::{Deserialize, Serialize};
 

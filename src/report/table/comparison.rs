@@ -1,64 +1,70 @@
-//! Differences of two runs.
+//! A comparison of two runs: the answer, the verdicts, the differences, and what else differs.
 
-use super::section;
+use super::{Grid, section};
+use crate::plan::written::shortened;
+use crate::report::comparison::{Comparison, Condition, Line};
 use crate::report::model::{Cell, OfRun, Table, figure, number, text};
 use crate::report::number::PERCENT;
-use crate::report::scale::Scale;
+use crate::report::warnings;
 use crate::stats::Difference;
-use serde::Serialize;
 
-/// One line.
-#[derive(Clone, Debug, Serialize)]
-pub struct Line {
-    /// Which runs.
-    pub runs: String,
-    /// Which figure.
-    pub figure: String,
-    /// What it is in.
-    #[serde(skip)]
-    pub scale: Scale,
-    /// `None`: n is too small in one of the two.
-    pub difference: Option<Difference>,
-    /// Whether the interval of the difference excludes zero.
-    pub differs: Option<bool>,
-}
+/// Sentences of runs, and conditions, that are printed before the others are counted.
+const MOST_LINES: usize = 16;
+/// Characters of what a record has of a condition.
+const LONGEST_CONDITION: usize = 60;
 
 impl OfRun for &Line {}
 
-impl Line {
-    /// A difference of two runs, or of two groups of them.
-    pub fn new(runs: &str, figure: String, scale: Scale, difference: Option<Difference>) -> Line {
-        let differs = difference.as_ref().map(Difference::excludes_zero);
-        Line { runs: runs.to_owned(), figure, scale, difference, differs }
+/// All that a comparison says.
+pub fn whole(all: &Comparison) -> String {
+    let mut text = String::new();
+    for answer in all.answers.iter().take(MOST_LINES) {
+        text += &format!("{}: {}\n", answer.runs, answer.sentence);
     }
-
-    /// What is of the difference; `None` where n is too small.
-    fn cell(&self, of: impl Fn(&Difference, f64) -> Cell) -> Cell {
-        self.difference.as_ref().map_or(Cell::None, |found| of(found, self.scale.factor()))
+    text += &more(all.answers.len(), "more are in the table below");
+    for limit in &all.limits {
+        text += &format!("limit {} ({}): {}\n", limit.limit, limit.runs, limit.sentence);
     }
+    text += "\n";
+    text += &differences(&all.rows);
+    if !all.conditions.is_empty() {
+        text += "\n";
+        text += &conditions(&all.conditions);
+    }
+    let warnings = all.warnings.iter().map(|warning| (warning, None));
+    text + &warnings::text(&warnings::grouped(warnings))
+}
 
-    fn differs(&self) -> Cell {
-        let Some(found) = &self.difference else { return Cell::TooSmall };
-        match (found.interval, found.excludes_zero()) {
-            (None, _) => "not known",
-            (Some(_), true) => "yes",
-            (Some(_), false) => "not shown",
-        }
-        .into()
+/// What differs beside the figures, the worst first.
+fn conditions(all: &[Condition]) -> String {
+    let mut grid = Grid::new(["differs", "severity", "A", "B"]);
+    let short = |text: &str| shortened(text, LONGEST_CONDITION);
+    for one in all.iter().take(MOST_LINES) {
+        let (a, b) = (short(&one.a), short(&one.b));
+        grid.row([one.what.as_str().into(), one.severity.name().into(), a.into(), b.into()]);
+    }
+    grid.to_string() + &more(all.len(), "more differ: --json lists all")
+}
+
+/// A line that counts what is not shown.
+fn more(all: usize, what: &str) -> String {
+    match all.saturating_sub(MOST_LINES) {
+        0 => String::new(),
+        others => format!("{others} {what}\n"),
     }
 }
 
 /// The table.
-pub fn table<'a>(lines: &'a [Line]) -> String {
+fn differences<'a>(lines: &'a [Line]) -> String {
     let plain = |value: f64, scale| Cell::figure(value, None, scale);
     let fields = [
         text("run", |line: &&'a Line| line.runs.as_str()),
         text("figure", |line: &&'a Line| line.figure.as_str()),
         text("unit", |line: &&Line| line.scale.unit()),
-        number("A", "", move |line: &&Line| line.cell(|found, scale| plain(found.a.0, scale))),
-        number("B", "", move |line: &&Line| line.cell(|found, scale| plain(found.b.0, scale))),
+        number("A", "", move |line: &&Line| cell(line, |found, scale| plain(found.a.0, scale))),
+        number("B", "", move |line: &&Line| cell(line, |found, scale| plain(found.b.0, scale))),
         figure("B - A", "", |line: &&Line| {
-            line.cell(|found, scale| Cell::figure(found.absolute.0, found.interval, scale))
+            cell(line, |found, scale| Cell::figure(found.absolute.0, found.interval, scale))
         }),
         figure("B - A %", "", |line: &&Line| {
             let relative = |found: &Difference| {
@@ -66,8 +72,23 @@ pub fn table<'a>(lines: &'a [Line]) -> String {
             };
             line.difference.as_ref().and_then(relative)
         }),
-        text("differs", |line: &&Line| line.differs()),
+        text("differs", |line: &&Line| differs(line)),
     ];
     let table = Table::of(lines, fields).unwrap_or_default();
     section::table(&table).unwrap_or_default()
+}
+
+/// What is of the difference; nothing where n is too small.
+fn cell(line: &Line, of: impl Fn(&Difference, f64) -> Cell) -> Cell {
+    line.difference.as_ref().map_or(Cell::None, |found| of(found, line.scale.factor()))
+}
+
+fn differs(line: &Line) -> Cell {
+    let Some(found) = &line.difference else { return Cell::TooSmall };
+    match (found.interval, found.excludes_zero()) {
+        (None, _) => "not known",
+        (Some(_), true) => "yes",
+        (Some(_), false) => "not shown",
+    }
+    .into()
 }

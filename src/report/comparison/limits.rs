@@ -1,0 +1,126 @@
+//! What limits say of pairs of runs, in a sentence each.
+
+use super::Pair;
+use crate::record::schema::Record;
+use crate::report::number::{percent, signed};
+use crate::report::scale::Scale;
+use crate::stats::limit::{Bound, Limit};
+use crate::stats::verdict::Needed;
+use crate::stats::{Interval, Judgement, Verdict};
+use serde::Serialize;
+
+/// A limit as it was judged.
+#[derive(Clone, Debug, Serialize)]
+pub struct JudgedLimit {
+    /// Of which runs.
+    pub runs: String,
+    /// The limit as typed.
+    pub limit: String,
+    /// What the runs say.
+    #[serde(flatten)]
+    pub judgement: Judgement,
+    /// About how long a run with the needed rounds takes.
+    pub needed_seconds: Option<f64>,
+    /// All of this in a sentence.
+    pub sentence: String,
+}
+
+impl JudgedLimit {
+    /// The verdict.
+    pub fn verdict(&self) -> Verdict {
+        self.judgement.verdict
+    }
+}
+
+/// Each limit for the pairs that measured its figure. One that was measured by none is judged once,
+/// since a gate that looks at nothing must not pass.
+pub(super) fn judged(
+    limits: &[(String, Limit)],
+    pairs: &[Pair<'_>],
+    record: &Record,
+) -> Vec<JudgedLimit> {
+    let of_limit = |(text, limit): &(String, Limit)| {
+        let figure = limit.figure;
+        let is_measured =
+            |pair: &&Pair<'_>| figure.is_measured(pair.a) || figure.is_measured(pair.b);
+        let judge = |pair: &Pair<'_>| {
+            let judgement = limit.judge(Some(pair.a), pair.b);
+            let done = figure.rounds(pair.a).min(figure.rounds(pair.b));
+            let needed_seconds = match judgement.needed {
+                Some(Needed::Rounds(rounds)) => {
+                    record.seconds().map(|took| took * f64::from(rounds) / f64::from(done))
+                }
+                _ => None,
+            };
+            let sentence = sentence(limit, &judgement, needed_seconds);
+            JudgedLimit {
+                runs: pair.label(),
+                limit: text.clone(),
+                judgement,
+                needed_seconds,
+                sentence,
+            }
+        };
+        let mut judged: Vec<JudgedLimit> = pairs.iter().filter(is_measured).map(judge).collect();
+        if judged.is_empty() {
+            let judgement = Judgement::unknown(format!("no run measured {}", figure.metric()));
+            let (sentence, runs) = (sentence(limit, &judgement, None), "all runs".into());
+            let limit = text.clone();
+            judged.push(JudgedLimit { runs, limit, judgement, needed_seconds: None, sentence });
+        }
+        judged
+    };
+    limits.iter().flat_map(of_limit).collect()
+}
+
+fn sentence(limit: &Limit, judgement: &Judgement, needed_seconds: Option<f64>) -> String {
+    let verdict = judgement.verdict.name();
+    let (Some(measured), Some(Interval { low, high })) = (judgement.measured, judgement.interval)
+    else {
+        let why = judgement.reason.as_deref().unwrap_or("nothing was measured");
+        return format!("{verdict}: {why}");
+    };
+    let shown = |value: f64| shown(limit, value);
+    let mut text =
+        format!("{verdict}: {} ({} to {})", shown(measured.0), shown(low.0), shown(high.0));
+    if judgement.verdict != Verdict::Inconclusive {
+        return text;
+    }
+    match judgement.smallest_change.filter(|change| change.0.is_finite()) {
+        Some(change) => {
+            text += &format!("; these runs cannot show a change below {}", size(limit, change.0));
+        }
+        None => text += "; these runs cannot show any change",
+    }
+    let took = needed_seconds.map_or_else(String::new, |seconds| match seconds < 120.0 {
+        true => format!(", about {} s a run", seconds.ceil()),
+        false => format!(", about {} min a run", (seconds / 60.0).ceil()),
+    });
+    match judgement.needed {
+        Some(Needed::Rounds(rounds)) => text += &format!("; --rounds {rounds} may tell{took}"),
+        Some(Needed::MoreThan(most)) => {
+            text += &format!("; more than {most} rounds would be needed: make rounds longer");
+        }
+        Some(Needed::Never) => text += "; the estimate is the limit: no number of rounds tells",
+        None => {}
+    }
+    text
+}
+
+/// A change or a figure, in the terms in which a limit is written.
+fn shown(limit: &Limit, value: f64) -> String {
+    let scale = Scale::of(limit.figure.metric());
+    match limit.bound {
+        Bound::Relative(_) => format!("{} %", signed(percent(value.abs()), value)),
+        Bound::Difference(_) => signed(scale.text(value.abs()), value),
+        Bound::Absolute(_) => scale.text(value),
+    }
+}
+
+/// The size of a change, without a sign.
+fn size(limit: &Limit, value: f64) -> String {
+    match limit.bound {
+        Bound::Relative(_) => format!("{} %", percent(value)),
+        _ => Scale::of(limit.figure.metric()).text(value),
+    }
+}

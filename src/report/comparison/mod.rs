@@ -1,0 +1,121 @@
+//! Two records, or two parts of one, beside each other: the difference of each figure, what limits
+//! say of it, and what else differs between the two.
+//!
+//! Takes records alone, as every report; must never read a file.
+
+mod answer;
+mod conditions;
+mod limits;
+mod selection;
+
+pub use answer::Answer;
+pub use conditions::Condition;
+pub use limits::JudgedLimit;
+pub use selection::{Selection, Side};
+
+use super::scale::Scale;
+use crate::options::UsageError;
+use crate::record::schema::{Metric, RateMetric, RecordedWarning, Run};
+use crate::stats::{Difference, Limit, Verdict, compare};
+use crate::units::quantile_name;
+use crate::warning::Warning;
+use serde::Serialize;
+
+/// Two runs that are compared.
+#[derive(Clone, Copy)]
+pub struct Pair<'a> {
+    /// The run that is compared with.
+    pub a: &'a Run,
+    /// The run that is judged.
+    pub b: &'a Run,
+}
+
+/// The difference of one figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// Which runs.
+    pub runs: String,
+    /// Which figure.
+    pub figure: String,
+    /// What it is in.
+    #[serde(skip)]
+    pub scale: Scale,
+    /// `None`: n is too small in one of the two.
+    pub difference: Option<Difference>,
+    /// Whether the interval of the difference excludes zero.
+    pub differs: Option<bool>,
+}
+
+/// All that a comparison says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// In a sentence for each two runs.
+    pub answers: Vec<Answer>,
+    /// What the limits say.
+    pub limits: Vec<JudgedLimit>,
+    /// The difference of each figure.
+    pub rows: Vec<Line>,
+    /// What else differs, the worst first.
+    pub conditions: Vec<Condition>,
+    /// What weakens the comparison.
+    pub warnings: Vec<RecordedWarning>,
+}
+
+impl Pair<'_> {
+    /// What both are called.
+    pub fn label(&self) -> String {
+        let (a, b) = (&self.a.label, &self.b.label);
+        if a == b { a.clone() } else { format!("{a} -> {b}") }
+    }
+}
+
+impl Line {
+    fn new(runs: &str, figure: String, scale: Scale, difference: Option<Difference>) -> Line {
+        let differs = difference.as_ref().map(Difference::excludes_zero);
+        Line { runs: runs.to_owned(), figure, scale, difference, differs }
+    }
+}
+
+impl Comparison {
+    /// Compares the runs of two sides that belong together; each limit has its text.
+    pub fn new(a: &Side, b: &Side, limits: &[(String, Limit)]) -> Result<Comparison, UsageError> {
+        let (pairs, alone) = selection::pairs(a, b);
+        let none = "no runs of the two match: select them as DIR@transport=tcp,wait=busy,size=64";
+        ensure!(!pairs.is_empty(), UsageError(none.into()));
+        // One record is of one machine and one time, and its cases took turns.
+        let is_one = a.record.started == b.record.started && a.record.command == b.record.command;
+        let not_interleaved = (!is_one).then(|| (&Warning::NotInterleaved).into());
+        Ok(Comparison {
+            answers: pairs.iter().map(Answer::new).collect(),
+            limits: limits::judged(limits, &pairs, &b.record),
+            rows: pairs.iter().flat_map(differences).collect(),
+            conditions: conditions::differing(a, b, &pairs, &alone, is_one),
+            warnings: not_interleaved.into_iter().collect(),
+        })
+    }
+
+    /// What all limits say together: the worst of them. `None`: there is no limit.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let worst_first = [Verdict::Exceeded, Verdict::Inconclusive, Verdict::Held];
+        let has = |verdict: &Verdict| self.limits.iter().any(|one| one.verdict() == *verdict);
+        worst_first.into_iter().find(has)
+    }
+}
+
+fn differences(pair: &Pair<'_>) -> Vec<Line> {
+    let (Pair { a: first, b: second }, runs) = (pair, pair.label());
+    let mut rows = Vec::new();
+    for &metric in Metric::ALL {
+        let (Some(a), Some(b)) = (first.summary(metric), second.summary(metric)) else { continue };
+        for (p, difference) in compare::quantiles(a, b) {
+            let figure = format!("{}.{}", metric.name(), quantile_name(p));
+            rows.push(Line::new(&runs, figure, Scale::Time, difference));
+        }
+    }
+    for &metric in RateMetric::ALL {
+        let (Some(a), Some(b)) = (first.rate(metric), second.rate(metric)) else { continue };
+        let (figure, scale) = (metric.name().to_owned(), Scale::of_rate(metric));
+        rows.push(Line::new(&runs, figure, scale, compare::rates(a, b)));
+    }
+    rows
+}
