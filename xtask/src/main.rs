@@ -5,7 +5,8 @@
 //! `libibverbs-dev`, `librdmacm-dev` and `libclang-dev`; building wiregauge needs none of them.
 //!
 //! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- mutate` breaks expressions
-//! that figures depend on and says which breaks no test notices.
+//! that figures depend on and says which breaks no test notices; `mutate --all [PATH...]` breaks
+//! all that makes figures.
 
 mod mutate;
 
@@ -27,8 +28,9 @@ fn main() -> ExitCode {
         #[cfg(feature = "bindings")]
         ["bindings"] => bindings(),
         ["mutate"] => mutate::mutate(),
+        ["mutate", "--all", ref paths @ ..] => mutate::mutate_all(paths),
         _ => {
-            eprintln!("usage: cargo run --manifest-path xtask/Cargo.toml -- bindings | mutate");
+            eprintln!("usage: xtask bindings | mutate [--all [PATH...]]");
             return ExitCode::from(2);
         }
     };

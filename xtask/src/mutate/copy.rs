@@ -1,0 +1,103 @@
+//! A copy of the sources in which all mutants stand behind switches, and its build.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// What switches a mutant on, by its number.
+pub const SWITCH: &str = "WIREGAUGE_MUTANT";
+/// Names a file to which each number is added once that was asked for.
+pub const ASKED: &str = "WIREGAUGE_MUTANTS_ASKED";
+
+/// Copies what a build of the library needs into a fresh folder.
+pub fn copy(root: &Path, to: &Path) -> Result<(), String> {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir_all(to).map_err(|error| format!("{}: {error}", to.display()))?;
+    // What is listed by git, and nothing that was built.
+    let script = format!("git ls-files -z | tar --null -T - -c | tar -x -C '{}'", to.display());
+    run(Command::new("sh").arg("-c").arg(script).current_dir(root))
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
+}
+
+/// Reads a file of the sources, by its name from their root.
+pub fn read(root: &Path, file: &str) -> Result<String, String> {
+    fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))
+}
+
+/// Writes a file of the sources, by its name from their root.
+pub fn write(root: &Path, file: &str, text: &str) -> Result<(), String> {
+    fs::write(root.join(file), text).map_err(|error| format!("{file}: {error}"))
+}
+
+/// Adds the function that asks for a switch to the library.
+pub fn add_switches(copy: &Path, mutants: usize) -> Result<(), String> {
+    let text = read(copy, "src/lib.rs")?;
+    let asks = include_str!("switch.rs.txt").replace("COUNT", &mutants.to_string());
+    write(copy, "src/lib.rs", &(text + &asks))
+}
+
+/// How well the copy is optimised.
+pub enum Level {
+    /// For few runs of few tests.
+    Quick = 0,
+    /// For many of all.
+    Fast = 1,
+}
+
+/// What came of a build.
+pub enum Built {
+    /// The program with the library's tests.
+    Program(PathBuf),
+    Refused(Vec<CompilerError>),
+}
+
+pub struct CompilerError {
+    pub text: String,
+    /// The places that it is about, in bytes of a file; the others explain.
+    pub places: Vec<(String, Range<usize>)>,
+    pub explained_by: Vec<(String, Range<usize>)>,
+}
+
+/// Builds the library's tests in the copy, beside what was built of the original's dependences.
+pub fn build(root: &Path, copy: &Path, level: Level) -> Result<Built, String> {
+    let mut cargo = Command::new("cargo");
+    let level = level as u8;
+    cargo.args(["--config", &format!("profile.dev.package.wiregauge.opt-level={level}")]);
+    cargo.args(["test", "--lib", "--no-run", "--quiet", "--message-format=json"]);
+    cargo.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target")).stdin(Stdio::null());
+    let output = cargo.output().map_err(|error| format!("cargo: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let messages = || said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    if output.status.success() {
+        let program = messages().filter_map(|m| Some(PathBuf::from(m["executable"].as_str()?)));
+        return program.last().map(Built::Program).ok_or("cargo built no program".to_owned());
+    }
+    let errors: Vec<CompilerError> =
+        messages().filter(|m| m["message"]["level"] == "error").map(|m| error(&m)).collect();
+    if errors.is_empty() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    Ok(Built::Refused(errors))
+}
+
+fn error(message: &Value) -> CompilerError {
+    let spans = message["message"]["spans"].as_array().map_or(&[][..], Vec::as_slice);
+    let places = |is_primary: bool| {
+        let of = spans.iter().filter(move |span| span["is_primary"] == is_primary);
+        of.filter_map(place).collect()
+    };
+    let text = message["message"]["rendered"].as_str().unwrap_or_default().to_owned();
+    CompilerError { text, places: places(true), explained_by: places(false) }
+}
+
+fn place(span: &Value) -> Option<(String, Range<usize>)> {
+    let at = |name: &str| usize::try_from(span[name].as_u64()?).ok();
+    Some((span["file_name"].as_str()?.to_owned(), at("byte_start")?..at("byte_end")?))
+}

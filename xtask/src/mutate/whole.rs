@@ -1,0 +1,340 @@
+//! All mutants of the files that make figures, each against the tests that reach it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::copy::{self, Built, CompilerError, Level, build};
+use super::decided::{Decided, Verdict, key};
+use super::equivalent;
+use super::generate::{self, Mutant};
+use super::insert::{Switched, switch};
+use super::program::{Outcome, Program};
+
+/// What computes figures, in the order in which it is tried where no paths are given.
+const FIGURES: &[&str] = &[
+    "src/stats",
+    "src/run/counts.rs",
+    "src/run/rates.rs",
+    "src/run/figures.rs",
+    "src/run/summary.rs",
+    "src/run/analysis.rs",
+    "src/run/compared.rs",
+    "src/run/overhead.rs",
+    "src/run/pairs.rs",
+    "src/run/search.rs",
+    "src/run/stalls.rs",
+    "src/run/start.rs",
+    "src/run/clocks.rs",
+    "src/pattern/bandwidth/figures.rs",
+    "src/pattern/bandwidth/window.rs",
+    "src/pattern/latency/figures.rs",
+    "src/pattern/load/figures.rs",
+    "src/pattern/load/landmarks.rs",
+    "src/pattern/oneway/figures.rs",
+    "src/pattern/rpc/figures.rs",
+    "src/pattern/rpc/lengths.rs",
+    "src/pattern/stream/figures.rs",
+    "src/pattern/stream/kept.rs",
+    "src/sample",
+    "src/clock/calibrate.rs",
+    "src/clock/check.rs",
+    "src/clock/chosen.rs",
+    "src/clock/offset",
+    "src/clock/stamped.rs",
+    "src/clock/timebase.rs",
+    "src/clock/device.rs",
+    "src/clock/exchange.rs",
+    "src/clock/counter.rs",
+    "src/clock/timer.rs",
+];
+/// A test that takes longer without a mutant is not asked. It is a simulation of hundreds of runs:
+/// what that alone notices deserves a test with a known answer.
+const QUICK: Duration = Duration::from_secs(4);
+/// Tests of other files that are asked together, the quickest first.
+const TOGETHER: usize = 20;
+/// Tests with a mutant are late when they take longer than this, and than so many times as long as
+/// without.
+const PATIENCE: Duration = Duration::from_secs(4);
+const TIMES_AS_LONG: u32 = 5;
+/// The compiler names the mistakes of one stage at a time.
+const MOST_BUILDS: usize = 20;
+
+struct Source {
+    file: String,
+    text: String,
+}
+
+/// A mutant with its name for later runs, and what came of it.
+struct Tried {
+    mutant: Mutant,
+    key: String,
+    verdict: Option<Verdict>,
+}
+
+/// The tests that reach each mutant, with how long they take.
+type Reached = BTreeMap<usize, Vec<(String, Duration)>>;
+
+/// Tries all mutants below `paths`. Fails where one is neither noticed nor listed as equivalent.
+pub fn mutate_all(paths: &[&str]) -> Result<(), String> {
+    let root = super::root()?;
+    let to = root.join("target/mutants-all");
+    let sources = sources(&root, if paths.is_empty() { FIGURES } else { paths })?;
+    let decided = Decided::read(to.with_extension("decided"));
+    let mut tried = mutants(&sources, &decided)?;
+    copy::copy(&root, &to)?;
+    copy::add_switches(&to, tried.len())?;
+    let program =
+        Program { path: build_without_refused(&root, &to, &sources, &mut tried)?, copy: to };
+    for one in tried.iter().filter(|one| one.verdict == Some(Verdict::Refused)) {
+        decided.keep(&one.key, &Verdict::Refused)?;
+    }
+    let reached = reached(&program)?;
+    let left = tried.iter().filter(|one| one.verdict.is_none()).count();
+    eprintln!("{} mutants, {left} to try", tried.len());
+    for number in 0..tried.len() {
+        if tried[number].verdict.is_some() {
+            continue;
+        }
+        let tests = reached.get(&number).map_or(&[][..], Vec::as_slice);
+        let verdict = decide(&program, number, &tried[number].mutant, tests)?;
+        decided.keep(&tried[number].key, &verdict)?;
+        if !matches!(verdict, Verdict::Noticed(_)) {
+            eprintln!("{}", line(&tried[number].mutant, &verdict));
+        }
+        tried[number].verdict = Some(verdict);
+    }
+    report(&root, &sources, &tried)
+}
+
+/// The sources below the paths, without the files that only tests have.
+fn sources(root: &Path, paths: &[&str]) -> Result<Vec<Source>, String> {
+    let listed = Command::new("git").args(["ls-files", "--", "src"]).current_dir(root).output();
+    let listed = listed.map_err(|error| format!("git ls-files: {error}"))?.stdout;
+    let mut all = Vec::new();
+    let mut of_tests = Vec::new();
+    for file in String::from_utf8_lossy(&listed).lines().filter(|file| file.ends_with(".rs")) {
+        let text = copy::read(root, file)?;
+        let modules = generate::test_modules(&text).map_err(|error| format!("{file}: {error}"))?;
+        let folder = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
+        of_tests.extend(modules.iter().map(|module| format!("{folder}/{module}")));
+        all.push(Source { file: file.to_owned(), text });
+    }
+    let is_below = |file: &str, path: &str| {
+        file.strip_prefix(path.trim_end_matches('/'))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || rest == ".rs")
+    };
+    let place = |source: &Source| paths.iter().position(|path| is_below(&source.file, path));
+    all.retain(|source| {
+        let is_test = of_tests.iter().any(|module| is_below(&source.file, module));
+        !is_test && place(source).is_some()
+    });
+    all.sort_by_key(place);
+    if all.is_empty() { Err(format!("no sources below {paths:?}")) } else { Ok(all) }
+}
+
+fn mutants(sources: &[Source], decided: &Decided) -> Result<Vec<Tried>, String> {
+    let mut all = Vec::new();
+    for source in sources {
+        all.extend(generate::mutants(&source.file, &source.text)?.into_iter().map(|mutant| {
+            let key = key(&mutant, &source.text);
+            let verdict = decided.verdict(&key).cloned();
+            Tried { mutant, key, verdict }
+        }));
+    }
+    Ok(all)
+}
+
+/// Builds until the compiler refuses none of the mutants that are left.
+fn build_without_refused(
+    root: &Path,
+    to: &Path,
+    sources: &[Source],
+    tried: &mut [Tried],
+) -> Result<std::path::PathBuf, String> {
+    for _ in 0..MOST_BUILDS {
+        let mut switched = BTreeMap::new();
+        for source in sources {
+            let own = tried.iter().enumerate().filter(|(_, one)| {
+                one.mutant.file == source.file && one.verdict != Some(Verdict::Refused)
+            });
+            let own: Vec<_> = own.map(|(number, one)| (number, &one.mutant)).collect();
+            let made = switch(&source.text, &own);
+            copy::write(to, &source.file, &made.text)?;
+            switched.insert(source.file.clone(), made);
+        }
+        let errors = match build(root, to, Level::Fast)? {
+            Built::Program(path) => return Ok(path),
+            Built::Refused(errors) => errors,
+        };
+        let refused = refused(&errors, &switched);
+        if refused.is_empty() {
+            return Err(errors.into_iter().map(|error| error.text).collect());
+        }
+        for number in refused {
+            let one = &mut tried[number];
+            eprintln!("{}", line(&one.mutant, &Verdict::Refused));
+            one.verdict = Some(Verdict::Refused);
+        }
+    }
+    Err(format!("the compiler still refuses mutants after {MOST_BUILDS} builds"))
+}
+
+/// The mutants that the compiler's errors are about.
+fn refused(errors: &[CompilerError], switched: &BTreeMap<String, Switched>) -> BTreeSet<usize> {
+    let meant = |places: &[(String, std::ops::Range<usize>)]| -> BTreeSet<usize> {
+        let meant = |(file, place)| Some(switched.get::<String>(file)?.meant(place));
+        places.iter().map(|(file, place)| (file, place)).filter_map(meant).flatten().collect()
+    };
+    let each = errors.iter().map(|error| {
+        let meant_first = meant(&error.places);
+        if meant_first.is_empty() { meant(&error.explained_by) } else { meant_first }
+    });
+    each.flatten().collect()
+}
+
+/// Runs every test by itself.
+fn reached(program: &Program) -> Result<Reached, String> {
+    let mut all = Reached::new();
+    let begin = Instant::now();
+    let tests = program.tests()?;
+    eprintln!("{} tests, each without a mutant", tests.len());
+    for test in &tests {
+        let begin = Instant::now();
+        let (outcome, numbers) = program.reached(test, QUICK)?;
+        match outcome {
+            Outcome::Passed => {}
+            Outcome::Late => {
+                eprintln!("{test} is not asked: it takes longer than {QUICK:?}");
+                continue;
+            }
+            Outcome::Failed(_) => {
+                eprintln!("{test} is not asked: it fails without a mutant");
+                continue;
+            }
+        }
+        for number in numbers {
+            all.entry(number).or_default().push((test.clone(), begin.elapsed()));
+        }
+    }
+    eprintln!("they took {:.0?}", begin.elapsed());
+    all.values_mut().for_each(|tests: &mut Vec<_>| tests.sort_by_key(|(_, takes)| *takes));
+    Ok(all)
+}
+
+/// Asks the tests of the file first, then others.
+fn decide(
+    program: &Program,
+    number: usize,
+    mutant: &Mutant,
+    tests: &[(String, Duration)],
+) -> Result<Verdict, String> {
+    if tests.is_empty() {
+        return Ok(Verdict::NotReached);
+    }
+    let module = module(&mutant.file) + "::";
+    let (own, others): (Vec<_>, Vec<_>) =
+        tests.iter().partition(|(test, _)| test.starts_with(&module));
+    let batches = [&own[..]].into_iter().chain(others.chunks(TOGETHER));
+    for batch in batches.filter(|batch| !batch.is_empty()) {
+        let takes: Duration = batch.iter().map(|(_, takes)| *takes).sum();
+        let names: Vec<&str> =
+            ["--exact"].into_iter().chain(batch.iter().map(|(test, _)| test.as_str())).collect();
+        match program.try_mutant(number, &names, PATIENCE + takes * TIMES_AS_LONG)? {
+            Outcome::Passed => {}
+            Outcome::Failed(by) => return Ok(Verdict::Noticed(by)),
+            Outcome::Late => return Ok(Verdict::Noticed("a test that did not end".to_owned())),
+        }
+    }
+    Ok(Verdict::Survived)
+}
+
+/// `src/stats/rate.rs` is `stats::rate`.
+fn module(file: &str) -> String {
+    let file = file.strip_prefix("src/").unwrap_or(file);
+    let file = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
+    file.replace('/', "::")
+}
+
+fn line(mutant: &Mutant, verdict: &Verdict) -> String {
+    let Mutant { file, line, function, expression, instead, .. } = mutant;
+    let verdict = match verdict {
+        Verdict::Noticed(by) => format!("noticed by {by}"),
+        Verdict::Survived => "survived".to_owned(),
+        Verdict::NotReached => "not reached".to_owned(),
+        Verdict::Refused => "does not compile".to_owned(),
+    };
+    let instead = generate::one_line(instead);
+    format!("{file} | {function} | {expression} | {instead} | line {line}: {verdict}")
+}
+
+/// Counts of one folder.
+#[derive(Default)]
+struct Counts {
+    made: usize,
+    refused: usize,
+    noticed: usize,
+    equivalent: usize,
+    survived: usize,
+    not_reached: usize,
+}
+
+impl Counts {
+    fn line(&self, of: &str) -> String {
+        let Counts { made, refused, noticed, equivalent, survived, not_reached } = self;
+        format!(
+            "{of}: {made} mutants, {refused} do not compile, {noticed} noticed, \
+             {equivalent} equivalent, survived: {survived}, not reached: {not_reached}"
+        )
+    }
+}
+
+fn report(root: &Path, sources: &[Source], tried: &[Tried]) -> Result<(), String> {
+    let equivalents = equivalent::list()?;
+    let mut folders: BTreeMap<&str, Counts> = BTreeMap::new();
+    let mut all = Counts::default();
+    let (mut table, mut left, mut wrong) = (String::new(), String::new(), String::new());
+    for Tried { mutant, verdict, .. } in tried {
+        let verdict = verdict.as_ref().unwrap_or(&Verdict::NotReached);
+        let listed = equivalents.iter().find(|listed| listed.is(mutant));
+        let said = line(mutant, verdict) + "\n";
+        let folder = mutant.file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for counts in [&mut all, folders.entry(folder).or_default()] {
+            counts.made += 1;
+            *match (verdict, listed) {
+                (Verdict::Refused, _) => &mut counts.refused,
+                (Verdict::Noticed(_), _) => &mut counts.noticed,
+                (_, Some(_)) => &mut counts.equivalent,
+                (Verdict::Survived, None) => &mut counts.survived,
+                (Verdict::NotReached, None) => &mut counts.not_reached,
+            } += 1;
+        }
+        match (verdict, listed) {
+            (Verdict::Noticed(_) | Verdict::Refused, _) => {}
+            (_, Some(listed)) => table += &format!("equivalent, {}: ", listed.reason),
+            (_, None) => left += &said,
+        }
+        table += &said;
+    }
+    for listed in &equivalents {
+        let is_here = sources.iter().any(|source| listed.is_in(&source.file));
+        let is_needed = tried.iter().any(|one| {
+            listed.is(&one.mutant)
+                && matches!(one.verdict, Some(Verdict::Survived | Verdict::NotReached))
+        });
+        if is_here && !is_needed {
+            wrong += &format!("not equivalent: {}\n", listed.line());
+        }
+    }
+    let path = root.join("target/mutants-all.table");
+    fs::write(&path, table).map_err(|error| format!("{}: {error}", path.display()))?;
+    print!("{left}{wrong}");
+    for (folder, counts) in folders {
+        println!("{}", counts.line(folder));
+    }
+    println!("{}", all.line("all"));
+    println!("the whole table: {}", path.display());
+    if left.is_empty() && wrong.is_empty() { Ok(()) } else { Err("a test is missing".to_owned()) }
+}
