@@ -18,7 +18,7 @@ use crate::plan::{Case, PatternRef};
 use crate::sample::arena::Arena;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,9 @@ pub const RUN_ROLE: &str = "run-role";
 const GREETING: Duration = Duration::from_secs(10);
 /// How long threads may take to exit when one of them failed.
 const LEAVING: Duration = Duration::from_millis(500);
+/// Messages of the controller that were read and not yet taken: it sends the next when the last was
+/// answered.
+const MOST_WAITING: usize = 2;
 /// Interval between two checks of their exit.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -104,8 +107,9 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
 }
 
 /// Starts the control thread, which stops or wakes these threads itself and passes on the rest.
+/// More messages than are due end the session, like a channel that is closed.
 fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
-    let (sender, control) = mpsc::channel();
+    let (sender, control) = mpsc::sync_channel(MOST_WAITING);
     std::thread::spawn(move || {
         loop {
             match frame::read(&mut io::stdin().lock()) {
@@ -119,11 +123,14 @@ fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
                     threads.iter().for_each(LoopControl::stop);
                     return;
                 }
-                Ok(other) => {
-                    if sender.send(other).is_err() {
+                Ok(other) => match sender.try_send(other) {
+                    Ok(()) => {}
+                    Err(TrySendError::Disconnected(_)) => return,
+                    Err(TrySendError::Full(_)) => {
+                        threads.iter().for_each(LoopControl::stop);
                         return;
                     }
-                }
+                },
             }
         }
     });

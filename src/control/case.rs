@@ -2,7 +2,7 @@
 //! knows what it holds.
 
 use crate::plan::written::one_line;
-use crate::plan::{Case, PatternRef};
+use crate::plan::{Case, PatternRef, Schedule, Trace};
 
 /// A [`Case`] on its way to an agent: its pattern's name, and its specification as JSON.
 pub type CaseFrame = Case<String, String>;
@@ -27,7 +27,14 @@ impl CaseFrame {
             let json = json.map_err(|error| format!("the specification of {name}: {error}"))?;
             let spec = pattern.read_spec(json)?;
             self.topology.check()?;
-            let case = self.into_form(pattern, spec);
+            self.trace.as_ref().map_or(Ok(()), Trace::check)?;
+            let schedule = match (self.schedule, &self.trace) {
+                (Schedule::Trace { .. }, None) => return Err("the case has no trace".into()),
+                // Its times say what its rate is, whatever came with them.
+                (Schedule::Trace { .. }, Some(trace)) => Schedule::Trace { rate: trace.rate() },
+                (other, _) => other,
+            };
+            let case = Case { schedule, ..self.into_form(pattern, spec) };
             pattern.check_foreign(&case)?;
             Ok(case)
         };

@@ -19,7 +19,9 @@ pub(crate) fn patience(case: &Case) -> Duration {
         }
         Schedule::Trace { .. } => {
             let times = case.trace.iter().flat_map(|trace| trace.times_ns.windows(2));
-            Duration::from_nanos(times.map(|pair| pair[1] - pair[0]).max().unwrap_or(0))
+            Duration::from_nanos(
+                times.map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(0),
+            )
         }
     };
     Duration::from_nanos(case.timeout.0).saturating_add(gap)

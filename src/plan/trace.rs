@@ -9,6 +9,9 @@ pub const MOST: usize = 50_000;
 /// Most bytes of a trace's file: 50 000 lines of an ordinary length, and comments.
 pub const LONGEST_FILE: u64 = 4 << 20;
 
+/// A second.
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// The messages of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
@@ -54,13 +57,24 @@ impl Trace {
             let too_many = || wrong(line, &format!("a trace has at most {MOST} messages"));
             ensure!(trace.times_ns.len() <= MOST, too_many());
         }
-        ensure!(trace.times_ns.len() > 1, wrong(text, "a trace has at least 2 messages"));
-        let lasts = trace.times_ns.first() < trace.times_ns.last();
-        ensure!(
-            lasts,
-            wrong(text, "all times are equal, so the trace has no rate: use a later one")
-        );
+        trace.check().map_err(|sentence| wrong(text, &sentence))?;
         Ok(trace)
+    }
+
+    /// Refuses what no trace is: it may come over a network.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let Trace { times_ns, sizes, .. } = self;
+        ensure!(times_ns.len() > 1, "a trace has at least 2 messages");
+        let rises = times_ns.windows(2).all(|pair| pair[0] <= pair[1]);
+        let is_whole =
+            times_ns.len() <= MOST && (sizes.is_empty() || sizes.len() == times_ns.len());
+        ensure!(rises && is_whole, "the trace is none that this program has read");
+        let lasts = times_ns.first() < times_ns.last();
+        ensure!(lasts, "all times are equal, so the trace has no rate: use a later one");
+        Ok(())
     }
 
     /// The one size of all its messages; `None` where it says none.
@@ -79,10 +93,25 @@ impl Trace {
         }
     }
 
+    /// Messages of the second that has most of them, or as many per second where the trace is
+    /// shorter.
+    pub fn highest_rate(&self) -> f64 {
+        let (mut first, mut most) = (0, 0);
+        for (last, ns) in self.times_ns.iter().enumerate() {
+            while ns.saturating_sub(self.times_ns[first]) >= SECOND_NS {
+                first += 1;
+            }
+            most = most.max(last - first + 1);
+        }
+        let ends = self.times_ns.first().zip(self.times_ns.last());
+        let is_short = ends.is_none_or(|(first, last)| last.saturating_sub(*first) < SECOND_NS);
+        if is_short { self.rate().0 } else { most as f64 }
+    }
+
     /// Messages per second from the first to the last.
     pub fn rate(&self) -> MessageRate {
         let ends = self.times_ns.first().zip(self.times_ns.last());
-        let ns = ends.map_or(0, |(first, last)| last - first);
+        let ns = ends.map_or(0, |(first, last)| last.saturating_sub(*first));
         MessageRate((self.times_ns.len().saturating_sub(1)) as f64 * 1e9 / ns as f64)
     }
 }

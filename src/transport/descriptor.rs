@@ -34,6 +34,9 @@ pub struct Descriptor {
     pub settings: OptionTable,
     /// What lies between submit and receive, for the record.
     pub path: &'static str,
+    /// Most bytes of memory that an end takes beside two slots for each message of its window: what
+    /// a controller may make an agent take is counted before anything is opened.
+    pub memory_beside_slots: fn(&Setup) -> u64,
     /// Opens one end.
     pub open: fn(&Setup) -> Result<Opening>,
     /// Whether it works on this machine; if not, why, in a sentence.
@@ -73,6 +76,7 @@ impl Descriptor {
             least_receives: 1,
             settings: &[],
             path: "",
+            memory_beside_slots: |_| 0,
             open,
             available: || Ok(()),
             check: |_| Ok(()),

@@ -4,13 +4,13 @@
 use super::Random;
 use super::controller::Scratch;
 use super::controller::bounded::{LIMIT, SOON, until};
-use super::daemon::{Daemon, controller_folder, driven};
+use super::daemon::{Daemon, controller_folder, driven, status};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wiregauge::clock::exchange::{ExchangeEnd, Local};
 use wiregauge::clock::{Source, Ticks, Timebase};
@@ -28,6 +28,10 @@ use wiregauge::units::Span;
 const AT_ONCE: usize = 16;
 /// What a daemon may take beside its agents' processes.
 const MOST_KIB: u64 = 256 << 10;
+/// What one of those processes may take: some 60 MiB with the samples of these rounds.
+const MOST_OF_AGENT_KIB: u64 = 128 << 10;
+/// Frames that follow a round and are not due, each of some MiB where it is kept.
+const NOT_DUE: usize = 90;
 const PACED: &str = "latency --wait block --count 100 --rounds 1 --out run";
 
 /// A session of a paired controller that says what it likes.
@@ -292,6 +296,9 @@ fn hostile_sessions(random: &mut Random) -> Vec<(&'static str, Vec<u8>)> {
         all.push(("the largest frame", with(&framed(&[vec![0xff; LONGEST]]))));
         let many = ToAgent::Connect(vec![Vec::new(); 500_000]);
         all.push(("lies in sizes", with(&framed(&[postcard::to_stdvec(&many).unwrap()]))));
+        let many = ToAgent::Connect(vec![vec![Blob::default(); 1024]; 64]);
+        let many = vec![postcard::to_stdvec(&many).unwrap(); NOT_DUE];
+        all.push(("addresses without end", [framed(session), framed(&many)].concat()));
         let mut backwards = session.clone();
         backwards.reverse();
         all.push(("out of order", framed(&backwards)));
@@ -301,6 +308,17 @@ fn hostile_sessions(random: &mut Random) -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
+/// The most memory of any process that a daemon has, seen now and then until `is_over`, in KiB.
+fn watch_agents(daemon: &Daemon, is_over: &AtomicBool) -> u64 {
+    let mut peak = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let agents = daemon.processes();
+        peak = agents.into_iter().filter_map(|pid| status(pid, "VmHWM:")).fold(peak, u64::max);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    peak
+}
+
 #[test]
 fn no_controller_brings_a_daemon_down_or_fills_its_memory() {
     let scratch = Scratch::new();
@@ -308,8 +326,10 @@ fn no_controller_brings_a_daemon_down_or_fills_its_memory() {
     let begin = Instant::now();
     let sessions = hostile_sessions(&mut Random(2));
     let (next, answered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (is_over, of_agents) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        scope.spawn(|| of_agents.store(watch_agents(&daemon, &is_over), Ordering::Relaxed));
+        let each = std::array::from_fn::<_, AT_ONCE, _>(|_| {
             scope.spawn(|| {
                 while let Some((_, bytes)) = sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let mut session = Session::open(&scratch, &daemon);
@@ -318,9 +338,14 @@ fn no_controller_brings_a_daemon_down_or_fills_its_memory() {
                     session.writer.close();
                     answered.fetch_add(session.drain(), Ordering::Relaxed);
                 }
-            });
-        }
+            })
+        });
+        let ended = each.map(|one| one.join());
+        is_over.store(true, Ordering::Relaxed);
+        assert!(ended.iter().all(Result::is_ok));
     });
+    let of_agents = of_agents.into_inner();
+    assert!((1..MOST_OF_AGENT_KIB).contains(&of_agents), "an agent has {of_agents} KiB");
     let mut kinds = BTreeMap::<&str, u32>::new();
     sessions.iter().for_each(|(kind, _)| *kinds.entry(kind).or_default() += 1);
     let (count, answered) = (sessions.len(), answered.into_inner());
@@ -342,7 +367,7 @@ fn no_controller_brings_a_daemon_down_or_fills_its_memory() {
     assert!(peak < MOST_KIB, "{peak} KiB");
     println!(
         "{count} hostile controllers in {:.0} s ({kinds:?}, {answered} B of answers), 40 slow \
-         ones: none lost, the most memory {peak} KiB",
+         ones: none lost, the most memory {peak} KiB, of an agent {of_agents} KiB",
         begin.elapsed().as_secs_f64()
     );
 }

@@ -15,8 +15,6 @@ pub struct Rpc;
 const TIME: Span = Span(1_000_000_000);
 /// Memory for the sending slots of one connection.
 const SLOT_BYTES: u64 = 4 << 20;
-/// Bytes that a connection receives at once.
-const RECEIVED: u64 = 128 << 10;
 
 /// What was asked for: lists are cases.
 #[derive(Clone, Debug)]
@@ -131,9 +129,9 @@ impl PatternSpec for Rpc {
     }
 
     fn memory(&self, case: &Case, role: Role) -> u64 {
-        // Room for two messages that arrive, and what is received at once, for each connection.
+        // Room for two messages that arrive, for each connection.
         let endpoints = u64::from(case.topology.endpoints_of_role(role));
-        case.size.0.saturating_mul(2).saturating_add(RECEIVED).saturating_mul(endpoints)
+        case.size.0.saturating_mul(2).saturating_mul(endpoints)
     }
 
     fn shown(&self, case: &Case) -> Vec<Case> {

@@ -1,11 +1,11 @@
 //! The daemon's limits: each frame of a controller is checked before the agent sees it. Pure.
 
+use crate::agent::setup::setup;
 use crate::control::frame::FrameError;
 use crate::control::protocol::*;
 use crate::host::ip_network::{self, Network};
 use crate::plan::request::{MOST_COUNT, MOST_THREADS};
-use crate::plan::topology::MOST_ENDPOINTS;
-use crate::plan::{Case, CaseProfile, FindPattern, Schedule};
+use crate::plan::{Case, CaseProfile, FindPattern, Schedule, Trace};
 use crate::sample::arena::Row;
 use crate::transport::{Role, TransportKind};
 use crate::units::{Bytes, MessageRate, Span};
@@ -18,6 +18,8 @@ const IDLE: Duration = Duration::from_secs(60);
 const BESIDE: Duration = Duration::from_secs(30);
 /// Most CPUs that a controller names: a host of Linux has at most 8192.
 const MOST_CPUS: usize = 8192;
+/// An endpoint without its buffers: what it is made of here, and its address on its way.
+const ENDPOINT: u64 = 4 << 10;
 /// Rows of one round beyond its count: warm-up, and one more.
 const MOST_ROWS: u64 = 2 * MOST_COUNT;
 
@@ -135,7 +137,8 @@ impl Caps {
         let is_possible = within(largest, case.size.0)
             && rows <= MOST_ROWS
             && within(MOST_THREADS.into(), threads.into())
-            && asked.slots.len() == threads as usize;
+            && asked.slots.len() == threads as usize
+            && asked.others.len() <= MOST_CPUS;
         ensure!(is_possible, "the round exceeds every limit of wiregauge itself");
         let longest = self.longest_run;
         let length = length(case).unwrap_or(0.0);
@@ -190,12 +193,12 @@ impl Caps {
     }
 }
 
-/// Messages per second, where the case bounds them; within a burst for bursty schedules.
+/// Messages per second, where the case bounds them; within a burst for bursty schedules, and in
+/// the second that has most of them for a trace.
 fn rate(case: &Case) -> Option<f64> {
     match case.schedule {
-        Schedule::Periodic { rate } | Schedule::Poisson { rate } | Schedule::Trace { rate } => {
-            Some(rate.0)
-        }
+        Schedule::Periodic { rate } | Schedule::Poisson { rate } => Some(rate.0),
+        Schedule::Trace { .. } => case.trace.as_ref().map(Trace::highest_rate),
         Schedule::OnOff { rate, on, off } => Some(rate.0 * (on.0 + off.0) as f64 / on.0 as f64),
         Schedule::ClosedLoop => {
             let CaseProfile { burst, pause, .. } = case.profile();
@@ -221,26 +224,61 @@ fn length(case: &Case) -> Option<f64> {
 fn memory(case: &Case, role: Role, rows: u64, overhead_messages: u32) -> u64 {
     let row = size_of::<Row>() as u64;
     let slots = u64::from(case.profile().queue_depth).saturating_mul(2);
+    let beside = (case.transport.descriptor().memory_beside_slots)(&setup(case, role, [0; 32]));
+    let endpoint =
+        case.size.0.saturating_mul(slots).saturating_add(beside).saturating_add(ENDPOINT);
     let endpoints = u64::from(case.topology.endpoints_of_role(role));
+    // Each thread has the times of a trace as numbers of its clock.
+    let times = case.trace.as_ref().map_or(0, |trace| trace.times_ns.len() as u64);
     rows.saturating_add(overhead_messages.into())
         .saturating_mul(row)
-        .saturating_add(case.size.0.saturating_mul(slots).saturating_mul(endpoints))
+        .saturating_add(endpoint.saturating_mul(endpoints))
         .saturating_add(case.pattern.memory(case, role))
+        .saturating_add(2 * times * size_of::<u64>() as u64)
         .saturating_mul(case.topology.most_threads().into())
 }
 
 /// Most frames of a session: a round has five, and one per thread.
 const MOST_FRAMES: u32 = 32 + MOST_THREADS;
 
-/// The state of a session.
+/// The state of a session, by which its next frame is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SessionState {
-    /// Before or after the greeting, or a round is being prepared.
-    Preparing,
+    /// Nothing has come.
+    New,
+    /// The controller has greeted.
+    Greeted,
+    /// The host is probed.
+    Probing,
+    /// A round's endpoints are opened.
+    Opening,
+    /// They are connected.
+    Connecting,
     /// A round runs.
     Running,
     /// Clock exchanges are answered.
     AnsweringClock,
+    /// The controller has ended it.
+    Stopped,
+}
+
+impl SessionState {
+    /// The state after a frame; `None`: the frame is not due. An agent takes each frame in one
+    /// state only, so whatever else comes would wait in its memory.
+    fn after(self, said: &ToAgent) -> Option<SessionState> {
+        match (self, said) {
+            (SessionState::New, ToAgent::Hello { .. }) => Some(SessionState::Greeted),
+            (SessionState::New | SessionState::Stopped, _) => None,
+            (_, ToAgent::Stop) => Some(SessionState::Stopped),
+            (SessionState::Greeted, ToAgent::Probe(_)) => Some(SessionState::Probing),
+            (SessionState::Greeted, ToAgent::Open(..)) => Some(SessionState::Opening),
+            (SessionState::Greeted, ToAgent::AnswerClock(_)) => Some(SessionState::AnsweringClock),
+            (SessionState::Opening, ToAgent::Connect(_)) => Some(SessionState::Connecting),
+            (SessionState::Connecting, ToAgent::Start(_)) => Some(SessionState::Running),
+            (SessionState::Running, ToAgent::Expect { .. }) => Some(SessionState::Running),
+            _ => None,
+        }
+    }
 }
 
 /// Follows a session by its controller's frames.
@@ -251,6 +289,8 @@ pub struct Inspector {
     /// The state of the session.
     pub state: SessionState,
     frames: u32,
+    /// The connections of each thread of its round, one number per thread.
+    connections: Vec<u32>,
     /// The memory of its round.
     pub memory: Bytes,
     /// The purpose of the session, in a few words.
@@ -262,9 +302,9 @@ pub struct Inspector {
 impl Inspector {
     /// A session without frames so far.
     pub fn new(caps: Caps, find: FindPattern) -> Inspector {
-        let (state, what) = (SessionState::Preparing, "nothing".into());
-        let memory = Bytes(0);
-        Inspector { caps, find, state, frames: 0, memory, what, probed: Vec::new() }
+        let (state, what) = (SessionState::New, "nothing".into());
+        let (memory, connections) = (Bytes(0), Vec::new());
+        Inspector { caps, find, state, frames: 0, connections, memory, what, probed: Vec::new() }
     }
 
     /// Whether a frame may pass, else the reason for the controller.
@@ -278,12 +318,15 @@ impl Inspector {
             Err(_) if self.frames == 1 => return Ok(()),
             Err(error) => return Err(FrameError::Foreign(error).to_string()),
         };
-        let mut state = SessionState::Preparing;
+        let state = self.state.after(&said);
+        let state = state.ok_or("the controller sent a message that is not due")?;
         match said {
             ToAgent::Open(case, assignment) => {
-                let case = case.read(self.find)?;
-                self.what = format!("{} ({})", case.label(), assignment.role.name());
+                let (case, role) = (case.read(self.find)?, assignment.role);
+                self.what = format!("{} ({})", case.label(), role.name());
                 self.memory = self.caps.check(&case, &assignment)?;
+                let each = case.topology.endpoints_of_role(role);
+                self.connections = vec![each; case.topology.threads_of(role) as usize];
             }
             ToAgent::Probe(request) => {
                 let (transports, cpus) = (request.transports.len(), request.cpus.len());
@@ -300,30 +343,26 @@ impl Inspector {
             ToAgent::AnswerClock(task) => {
                 let cpus = task.leaves.len();
                 ensure!(cpus <= MOST_CPUS, "{cpus} CPUs are more than a host has");
-                (self.what, state) = ("clocks".into(), SessionState::AnsweringClock);
+                self.what = "clocks".into();
             }
-            ToAgent::Start(_) => state = SessionState::Running,
             ToAgent::Connect(others) => {
-                let is_possible = others.len() <= MOST_THREADS as usize
-                    && others.iter().all(|each| each.len() <= MOST_ENDPOINTS as usize);
-                ensure!(is_possible, "the round has more connections than wiregauge opens");
+                let those = others.iter().map(|each| each.len() as u32);
+                let are_due = those.eq(self.connections.iter().copied());
+                ensure!(are_due, "the controller sent addresses for other connections");
             }
-            ToAgent::Hello { .. } | ToAgent::Expect { .. } | ToAgent::Stop => {}
+            ToAgent::Hello { .. } | ToAgent::Start(_) | ToAgent::Expect { .. } | ToAgent::Stop => {}
         }
-        // The end of a running loop is set once, so a second start gains no time. Clock exchanges
-        // go on until the controller leaves.
-        if !matches!(self.state, SessionState::Running | SessionState::AnsweringClock) {
-            self.state = state;
-        }
+        self.state = state;
         Ok(())
     }
 
     /// How long the next frame may take after a change of state; `None`: no limit.
     pub fn patience(&self) -> Option<Duration> {
         match self.state {
-            SessionState::Preparing => Some(IDLE),
             SessionState::Running => Some(self.caps.longest_run.duration().saturating_add(BESIDE)),
+            // They go on until the controller leaves.
             SessionState::AnsweringClock => None,
+            _ => Some(IDLE),
         }
     }
 

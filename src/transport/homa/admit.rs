@@ -1,4 +1,5 @@
-//! Authentication: the server accepts the end whose first request is the run's cookie.
+//! Authentication: the server accepts the end whose first request is the run's cookie, from an
+//! address that the daemon allows.
 //!
 //! Homa has no connections, and a socket of its protocol is reached by every address of the host.
 //! So the client begins with a request that holds the cookie, and the server answers none but the
@@ -12,7 +13,7 @@ use crate::transport::{Result, Setup, SetupError};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use socket2::SockAddr;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The answer to the cookie.
 const WELCOME: [u8; 1] = [1];
@@ -63,16 +64,22 @@ pub fn present<S: Calls>(inbox: &mut Inbox<S>, server: SocketAddr, setup: &Setup
     }
 }
 
-/// Waits for the request that holds the cookie; returns its sender's address and the number of
-/// peers that were rejected.
-pub fn admit<S: Calls>(inbox: &mut Inbox<S>, setup: &Setup) -> Result<(SocketAddr, u64)> {
+/// Waits for the request of an allowed peer that holds the cookie; returns its sender's address and
+/// the number of peers that were rejected.
+pub fn admit<S: Calls>(
+    inbox: &mut Inbox<S>,
+    setup: &Setup,
+    is_peer: fn(IpAddr) -> bool,
+) -> Result<(SocketAddr, u64)> {
     let failed = |errno: Errno| SetupError::system("awaiting the client's cookie")(errno);
     let deadline = setup.deadline();
     let mut rejected = 0;
     loop {
         match inbox.receive(false) {
             Ok(request) => {
-                let knows = inbox.lay_out(request.length) && setup.is_cookie(inbox.message());
+                let is_allowed = request.from.is_some_and(|from| is_peer(from.ip()));
+                let knows =
+                    is_allowed && inbox.lay_out(request.length) && setup.is_cookie(inbox.message());
                 if let Some(from) = request.from.filter(|_| knows && is_request(request.id)) {
                     let reply = &mut SendArgs::reply(request.id);
                     inbox.socket.send(reply, &from.into(), &WELCOME).map_err(failed)?;

@@ -51,6 +51,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     settings: &[settings::INTERFACE],
     path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \
            for a message whose pages are not contiguous",
+    // The region, and a message whose pages lie apart.
+    memory_beside_slots: |setup| (region_bytes(setup.window, setup.size) + setup.size) as u64,
     available,
     ..Descriptor::opened_by(open)
 };
@@ -102,7 +104,7 @@ fn join<S: Calls>(
             (server, 0)
         }
         Role::Server => {
-            let (client, rejected) = admit::admit(&mut inbox, setup)?;
+            let (client, rejected) = admit::admit(&mut inbox, setup, is_peer)?;
             (towards(client, own)?, rejected)
         }
     };

@@ -6,6 +6,7 @@ use super::fake::{Fake, Net};
 use super::*;
 use crate::bounded::Bound;
 use crate::units::Span;
+use std::net::IpAddr;
 
 const CLIENT: &str = "10.0.0.1:40000";
 const SERVER: &str = "10.0.0.2:50000";
@@ -60,6 +61,23 @@ fn the_end_that_knows_the_cookie_is_let_in() {
     assert!(server.poll(&mut events));
     assert_eq!(events.arrivals().len(), 1);
     assert_eq!(server.rejected_peers(), 3);
+}
+
+#[test]
+fn a_peer_that_is_not_allowed_is_turned_away_though_it_has_the_cookie() {
+    let _bound = Bound::new();
+    let net = Net::default();
+    let mut inbox = Inbox::new(net.socket(SERVER, 0..8), 64);
+    let (foreign, own) = (net.socket(FOREIGN_PEER, 0..8), net.socket(CLIENT, 0..8));
+    send(&foreign, SERVER, &[7; 32]);
+    send(&own, SERVER, &[7; 32]);
+    let is_peer = |ip: IpAddr| ip == IpAddr::from([10, 0, 0, 1]);
+    let admitted = admit::admit(&mut inbox, &setup(Role::Server, LONG), is_peer).unwrap();
+    assert_eq!(admitted, (CLIENT.parse().unwrap(), 1));
+    // It hears that it was rejected, and never that it is welcome.
+    let mut heard = Inbox::new(foreign, 64);
+    assert!(heard.receive(false).is_ok_and(|reply| heard.lay_out(reply.length)));
+    assert_eq!(heard.message(), [0]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `tcp`, `udp`, `unix` and `unixgram`: their options, and how they differ.
 
+use super::RECEIVE_BYTES;
 use super::transport::SocketTransport;
 use crate::options::OptionDef;
 use crate::transport::Descriptor;
@@ -60,6 +61,7 @@ pub const TCP: Descriptor = Descriptor {
         BUSY_POLL,
     ],
     path: "send, the kernel's TCP and IP, recv: both copies included",
+    memory_beside_slots: |_| RECEIVE_BYTES as u64,
     available: || SocketTransport::TCP.available(),
     ..Descriptor::opened_by(|setup| SocketTransport::TCP.open(setup))
 };
@@ -73,6 +75,7 @@ pub const UDP: Descriptor = Descriptor {
     ordered: false,
     settings: &[DSCP, INTERFACE, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "send, the kernel's UDP and IP, recv: both copies included",
+    memory_beside_slots: |_| 0,
     available: || SocketTransport::UDP.available(),
     open: |setup| SocketTransport::UDP.open(setup),
     ..TCP
@@ -94,6 +97,7 @@ pub const UNIXGRAM: Descriptor = Descriptor {
     about: "unix domain datagram socket",
     // What the default of net.core.wmem_default (212992) lets through in one datagram.
     largest: 128 << 10,
+    memory_beside_slots: |_| 0,
     available: || SocketTransport::UNIXGRAM.available(),
     open: |setup| SocketTransport::UNIXGRAM.open(setup),
     ..UNIX

@@ -106,7 +106,7 @@ impl SocketTransport {
     ) -> Result<Connected> {
         let SocketTransport { is_stream, is_ip } = self;
         let (socket, mut rejected_peers) = match socket {
-            Some(listener) if is_stream => admit::accept(&listener, setup)?,
+            Some(listener) if is_stream => admit::accept(&listener, setup, is_peer)?,
             socket => (self.dial(socket, own, other, setup)?, 0),
         };
         options::apply(&socket, &setup.settings)?;

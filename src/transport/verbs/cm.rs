@@ -2,7 +2,8 @@
 //! the client's resolves it and connects, one queue pair after the other.
 //!
 //! The queue pairs stay this program's own: the manager says which attributes each state wants, and
-//! they are set here. A request must carry the run's cookie; others are rejected.
+//! they are set here. A request must come from an address that the daemon allows and carry the
+//! run's cookie; others are rejected.
 
 use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
 use super::address::{End, RETRIES, RNR_RETRIES, RNR_TIMER, path_mtu};
@@ -10,13 +11,13 @@ use super::options::{Service, service};
 use super::resources::{Owned, QueuePair, done};
 use crate::host::{self, Tree};
 use crate::transport::setup::Deadline;
-use crate::transport::{Result, Role, Setup, SetupError, check_own};
+use crate::transport::{Result, Role, Setup, SetupError, check_own, is_peer};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Cm, cm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::SockAddr;
+use socket2::{SockAddr, SockAddrStorage};
 use std::ffi::{CStr, c_int};
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::BorrowedFd;
 
 /// Requests that wait to be taken.
@@ -35,6 +36,8 @@ struct Event {
     status: c_int,
     /// What the other end sent along with a request.
     data: Vec<u8>,
+    /// The address that a request came from.
+    from: Option<IpAddr>,
 }
 
 /// The manager's side of one end: what listens or has connected.
@@ -134,7 +137,8 @@ impl Connection {
             if event.kind != RDMA_CM_EVENT_CONNECT_REQUEST {
                 continue;
             }
-            if greets(&event.data, &self.setup.cookie, number) {
+            let is_allowed = event.from.is_some_and(is_peer);
+            if is_allowed && greets(&event.data, &self.setup.cookie, number) {
                 return self.requested(&event);
             }
             self.reject(&event)?;
@@ -223,12 +227,14 @@ impl Connection {
                 Service::Ud => (ud.private_data, ud.private_data_len),
                 Service::Rc | Service::Uc => (connected.private_data, connected.private_data_len),
             };
-            let has_data = event.event == RDMA_CM_EVENT_CONNECT_REQUEST && !data.is_null();
+            let is_request = event.event == RDMA_CM_EVENT_CONNECT_REQUEST && !event.id.is_null();
+            let has_data = is_request && !data.is_null();
+            let from = is_request.then(|| peer_of(&*event.id)).flatten();
             let data = match has_data {
                 true => std::slice::from_raw_parts(data.cast(), usize::from(length)).to_vec(),
                 false => Vec::new(),
             };
-            let taken = Event { kind: event.event, id: event.id, status: event.status, data };
+            let taken = Event { kind: event.event, id: event.id, status: event.status, data, from };
             (self.events.library.rdma_ack_cm_event)(raw);
             taken
         }
@@ -262,6 +268,21 @@ impl Events {
         // SAFETY: a live channel has an open descriptor, which is closed with it.
         unsafe { BorrowedFd::borrow_raw((*self.raw()).fd) }
     }
+}
+
+/// The address of the other end of a request's identifier, as `rdma_get_peer_addr` gives it.
+///
+/// # Safety
+/// The manager has made the identifier for a request, and filled its route.
+unsafe fn peer_of(id: &rdma_cm_id) -> Option<IpAddr> {
+    let mut storage = SockAddrStorage::zeroed();
+    // SAFETY: the destination is the storage of an address, of which every byte was written, and
+    // both types are laid out as the system's `sockaddr_storage`.
+    let address = unsafe {
+        *storage.view_as::<sockaddr_storage>() = id.route.addr.__bindgen_anon_2.dst_storage;
+        SockAddr::new(storage, size_of::<sockaddr_storage>() as _)
+    };
+    address.as_socket().map(|address| address.ip().to_canonical())
 }
 
 /// Whether a request is of this run and for this queue pair: the cookie and the number of the
@@ -366,6 +387,24 @@ mod tests {
         assert!(greets(&data, &cookie, 3));
         assert!(!greets(&data, &cookie, 2) && !greets(&data, &[8; 32], 3));
         assert!(!greets(&data[..32], &cookie, 3) && !greets(&[], &cookie, 0));
+    }
+
+    #[test]
+    fn a_request_says_where_it_came_from() {
+        for text in ["10.9.0.1:258", "[2001:db8::1]:258", "[::ffff:10.9.0.1]:258"] {
+            let at: SocketAddr = text.parse().unwrap();
+            let (mut id, raw) = (rdma_cm_id::default(), SockAddr::from(at));
+            // SAFETY: the address is as long as it says, and no longer than the storage; the
+            // identifier holds an address, as after a request.
+            let found = unsafe {
+                let to = (&raw mut id.route.addr.__bindgen_anon_2.dst_storage).cast::<u8>();
+                to.copy_from(raw.as_ptr().cast(), raw.len() as usize);
+                peer_of(&id)
+            };
+            assert_eq!(found, Some(at.ip().to_canonical()));
+        }
+        // SAFETY: an address of no family.
+        assert_eq!(unsafe { peer_of(&rdma_cm_id::default()) }, None);
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl Layout {
         Layout { size, sending, arriving, send_stride, arrive_stride, arrive_offset }
     }
 
+    /// What it takes at most: in huge pages.
+    pub fn mapped_bytes(&self) -> usize {
+        self.bytes().next_multiple_of(HUGE_PAGE)
+    }
+
     fn bytes(&self) -> usize {
         self.arrivals_at() + self.arriving * self.arrive_stride
     }

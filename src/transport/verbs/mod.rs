@@ -66,6 +66,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     least_receives: queues::LEAST_RECEIVES,
     settings: options::TABLE,
     path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
+    memory_beside_slots,
     available,
     check: options::check,
     loses_with: |settings| options::service(settings).loses(),
@@ -75,6 +76,20 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     numa_node: |settings| rdma_node(&Tree::default(), settings.text("device")),
     ..Descriptor::opened_by(open)
 };
+
+/// What a work request and its completion take in the queues of an adapter's library, at most: 64 B
+/// to 1 KiB, by the adapter and what is inline.
+const QUEUED_BYTES: u64 = 1 << 10;
+
+/// All slots and queues, of a device without limits.
+fn memory_beside_slots(setup: &Setup) -> u64 {
+    let depths = Depths::of_most(setup);
+    let pairs = u64::from(depths.pairs);
+    let queued =
+        pairs.saturating_mul(u64::from(depths.send)).saturating_add(depths.receives.into());
+    let layout = Layout::new(setup.size.max(1), depths.slots, depths.receives as usize, true);
+    (layout.mapped_bytes() as u64).saturating_add(queued.saturating_mul(QUEUED_BYTES))
+}
 
 fn available() -> Result<(), String> {
     let tried = Adapter::choose(&Settings::default()).and_then(|adapter| {
@@ -127,6 +142,7 @@ fn open(setup: &Setup) -> Result<Opening> {
         answers: adapter.device.max_qp_rd_atom.clamp(0, 255) as u8,
         cm,
     };
+    own.ip().map_or(Ok(()), check_own)?;
     let (address, setup) = (own.blob(), setup.clone());
     let end = HalfOpen { queues, memory, connection, adapter, own, depths, setup };
     Ok(Opening::new(address, move |other| end.connect(other)))

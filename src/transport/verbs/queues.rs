@@ -32,14 +32,25 @@ pub const LEAST_RECEIVES: u32 = 16;
 const MOST_BYTES: usize = 64 << 20;
 
 impl Depths {
+    /// What a case needs, within what any device has: 2^15 work requests of a queue are usual.
+    pub fn of_most(setup: &Setup) -> Depths {
+        let most = 1 << 20;
+        Depths::within(setup, [most; 3])
+    }
+
     /// What a case needs, within what the device has.
     pub fn of(setup: &Setup, device: &ibv_device_attr) -> Depths {
+        Depths::within(setup, [device.max_qp_wr, device.max_cqe, device.max_srq_wr])
+    }
+
+    /// The limits are those of a queue pair, a completion queue and a shared receive queue.
+    fn within(setup: &Setup, [max_qp_wr, max_cqe, max_srq_wr]: [i32; 3]) -> Depths {
         let settings = &setup.settings;
         let pairs = settings.count32("queue-pairs").unwrap_or(1);
         let shares_receives = settings.flag("shared-receive-queue");
         let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_RECEIVES) - 1;
         // All queue pairs complete into one queue.
-        let most = limit(device.max_qp_wr).min((limit(device.max_cqe) / pairs).max(1));
+        let most = limit(max_qp_wr).min((limit(max_cqe) / pairs).max(1));
         let fit = (MOST_BYTES / (setup.size + 64)).clamp(2, 1 << 20) as u32;
         let window = setup.window.clamp(1, fit);
         let send = settings.count32("send-depth").unwrap_or(SEND_DEPTH.max(window)).min(most);
@@ -51,7 +62,7 @@ impl Depths {
             Traffic::OneSided => slots as u32,
         });
         let fit_each = (fit / pairs).max(2);
-        let most = if shares_receives { limit(device.max_srq_wr) } else { most };
+        let most = if shares_receives { limit(max_srq_wr) } else { most };
         let receive = asked
             .max(LEAST_RECEIVES.min(fit_each))
             .min(fit_each.max(2 * window.div_ceil(pairs)))

@@ -6,8 +6,9 @@ use crate::clock::{Source, Ticks, Timebase};
 use crate::control::case::CaseFrame;
 use crate::pattern::latency::Spec;
 use crate::pattern::{latency, registry};
+use crate::plan::topology::Wiring;
 use crate::plan::{OneSpec, PatternRequest, Request, Topology};
-use crate::transport::Role;
+use crate::transport::{Blob, Role, Site};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -41,9 +42,27 @@ fn paced(pause_ns: u64) -> Arc<dyn PatternRequest> {
     Arc::new(OneSpec(Spec { pause: Span(pause_ns), ..Spec::default() }))
 }
 
-fn said(caps: &Caps, (case, assignment): (Case, Assignment)) -> Result<(), String> {
-    let open = ToAgent::Open(Box::new(CaseFrame::from(&case)), Box::new(assignment));
-    Inspector::new(caps.clone(), registry::find).admit(&postcard::to_stdvec(&open).unwrap())
+fn hello() -> ToAgent {
+    ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32] }
+}
+
+fn open((case, assignment): (Case, Assignment)) -> ToAgent {
+    ToAgent::Open(Box::new(CaseFrame::from(&case)), Box::new(assignment))
+}
+
+fn admit(inspector: &mut Inspector, message: &ToAgent) -> Result<(), String> {
+    inspector.admit(&postcard::to_stdvec(message).unwrap())
+}
+
+/// A session that has been greeted.
+fn greeted(caps: &Caps) -> Inspector {
+    let mut inspector = Inspector::new(caps.clone(), registry::find);
+    assert_eq!(admit(&mut inspector, &hello()), Ok(()));
+    inspector
+}
+
+fn said(caps: &Caps, asked: (Case, Assignment)) -> Result<(), String> {
+    admit(&mut greeted(caps), &open(asked))
 }
 
 #[track_caller]
@@ -95,7 +114,7 @@ fn each_thread_counts() {
         (request.threads, request.asked) = (vec![2], self::paced(1_500_000));
     });
     assert!(said(&caps, paced).unwrap_err().contains("the round sends 1.33"));
-    let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
+    let caps = Caps { most_memory: Bytes(200_000), ..Caps::default() };
     assert_eq!(said(&caps, threads(1)), Ok(()));
     assert!(said(&caps, threads(2)).unwrap_err().contains("--most-memory"));
     let mut without_slot = threads(2);
@@ -109,18 +128,64 @@ fn each_thread_counts() {
 
 #[test]
 fn too_much_memory_is_refused() {
-    let caps = Caps { most_memory: Bytes(50_000), ..Caps::default() };
+    let caps = Caps { most_memory: Bytes(180_000), ..Caps::default() };
     assert_eq!(said(&caps, assignment(|_| ())), Ok(()));
     let mut large = assignment(|_| ());
     large.1.remote_rows = Some(1300);
     let wrong = said(&caps, large).unwrap_err();
-    assert!(wrong.contains("the round needs 52128 B of memory"), "{wrong}");
+    // Rows, two slots, what tcp receives at once, and the endpoint.
+    let needs = 1300 * 40 + 2 * 64 + (128 << 10) + ENDPOINT;
+    assert!(wrong.contains(&format!("the round needs {} of memory", Bytes(needs))), "{wrong}");
     let payloads = assignment(|request| request.sizes = vec![Bytes(1 << 20)]);
     assert!(said(&caps, payloads).is_err());
     // Numbers that would overflow are refused and not wrapped.
     let mut endless = assignment(|_| ());
     endless.1.remote_rows = Some(u64::MAX);
     assert!(said(&Caps::default(), endless).is_err());
+}
+
+#[test]
+fn each_endpoint_counts_with_what_its_transport_allocates() {
+    let mut many = assignment(|request| request.threads = vec![64]);
+    many.0.topology = Topology::client_server(64, 64, Wiring::Mesh { each: 16 });
+    let wrong = said(&Caps::default(), many.clone()).unwrap_err();
+    assert!(wrong.contains("--most-memory"), "{wrong}");
+    many.0.topology = Topology::client_server(64, 64, Wiring::Mesh { each: 1 });
+    assert_eq!(said(&Caps::default(), many), Ok(()));
+    for name in ["homa", "verbs"] {
+        let over = TransportKind::ALL.iter().find(|one| one.name() == name).unwrap();
+        let caps = Caps { most_memory: Bytes(1 << 20), ..Caps::default() };
+        let mut one = assignment(|_| ());
+        one.0.transport = *over;
+        let needs = memory(&one.0, Role::Server, 0, 0);
+        assert!(said(&caps, one).is_err(), "{name}: {needs}");
+    }
+}
+
+#[test]
+fn a_trace_counts_by_its_times_and_must_be_one() {
+    let traced = |times_ns: &[u64], rate: f64| {
+        let mut asked = assignment(|_| ());
+        let trace = Trace { file: "t".into(), times_ns: times_ns.into(), sizes: Vec::new() };
+        (asked.0.trace, asked.0.schedule) =
+            (Some(trace), Schedule::Trace { rate: MessageRate(rate) });
+        asked
+    };
+    let caps = Caps { highest_rate: Some(MessageRate(1000.0)), ..Caps::default() };
+    assert_eq!(said(&caps, traced(&[0, 1_000_000], 1.0)), Ok(()));
+    let wrong = said(&caps, traced(&[0, 1000], 1.0)).unwrap_err();
+    assert!(wrong.contains("the round sends 1.000 M msg/s"), "{wrong}");
+    // Many at once, and the last one late.
+    let mut late = vec![0; 5000];
+    late.push(3_000_000_000);
+    let wrong = said(&caps, traced(&late, 1.0)).unwrap_err();
+    assert!(wrong.contains("the round sends 5.000 k msg/s"), "{wrong}");
+    for times in [&[5, 3][..], &[], &[7], &[7, 7]] {
+        assert!(said(&Caps::default(), traced(times, 1.0)).is_err(), "{times:?}");
+    }
+    let mut without = traced(&[0, 1], 1.0);
+    without.0.trace = None;
+    assert!(said(&Caps::default(), without).is_err());
 }
 
 #[test]
@@ -143,23 +208,61 @@ fn no_controller_names_memory_of_this_host() {
     assert!(said(&Caps::default(), both).unwrap_err().contains("memory of its own"));
 }
 
+/// The frames of a round, in order, with the state after each.
+fn round() -> Vec<(ToAgent, SessionState)> {
+    vec![
+        (hello(), SessionState::Greeted),
+        (open(assignment(|_| ())), SessionState::Opening),
+        (ToAgent::Connect(vec![vec![Blob::default()]]), SessionState::Connecting),
+        (ToAgent::Start(None), SessionState::Running),
+        (ToAgent::Expect { thread: 0, messages: 1 }, SessionState::Running),
+        (ToAgent::Stop, SessionState::Stopped),
+    ]
+}
+
 #[test]
-fn a_round_that_runs_has_its_end_set_once() {
+fn a_round_is_limited_at_each_step() {
     let caps = Caps { longest_run: Span(1_000_000_000), ..Caps::default() };
     let mut inspector = Inspector::new(caps, registry::find);
-    let mut admit = |message: &ToAgent| {
-        inspector.admit(&postcard::to_stdvec(message).unwrap()).unwrap();
-        (inspector.state, inspector.patience())
-    };
-    let hello = ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32] };
-    assert_eq!(admit(&hello), (SessionState::Preparing, Some(IDLE)));
-    let limit = Some(Duration::from_secs(1) + BESIDE);
-    assert_eq!(admit(&ToAgent::Start(None)), (SessionState::Running, limit));
-    for message in
-        [hello, ToAgent::Start(None), ToAgent::Stop, ToAgent::Expect { thread: 0, messages: 1 }]
-    {
-        assert_eq!(admit(&message), (SessionState::Running, limit));
+    for (message, state) in round() {
+        admit(&mut inspector, &message).unwrap();
+        assert_eq!(inspector.state, state);
+        let runs = state == SessionState::Running;
+        let limit = if runs { Duration::from_secs(1) + BESIDE } else { IDLE };
+        assert_eq!(inspector.patience(), Some(limit), "{state:?}");
     }
+}
+
+#[test]
+fn a_frame_that_is_not_due_is_refused_before_an_agent_keeps_it() {
+    let frames = round();
+    let clock = assignment(|_| ()).1.clock;
+    let task = AnswerClock { site: Site::Session, clock, cookie: [0; 32], leaves: Vec::new() };
+    let others = [ToAgent::AnswerClock(Box::new(task)), ToAgent::Stop];
+    for step in 0..=frames.len() {
+        for wrong in frames.iter().map(|(frame, _)| frame).chain(&others) {
+            let mut inspector = Inspector::new(Caps::default(), registry::find);
+            frames[..step].iter().for_each(|(frame, _)| admit(&mut inspector, frame).unwrap());
+            let is_next = frames.get(step).is_some_and(|(next, _)| same_kind(next, wrong));
+            let is_due = match wrong {
+                ToAgent::Stop => (1..frames.len()).contains(&step),
+                ToAgent::Expect { .. } => step == 4 || step == 5,
+                ToAgent::AnswerClock(_) => step == 1,
+                _ => is_next,
+            };
+            let said = admit(&mut inspector, wrong);
+            assert_eq!(said.is_ok(), is_due, "{wrong:?} after {step} frames: {said:?}");
+        }
+    }
+    let mut inspector = greeted(&Caps::default());
+    admit(&mut inspector, &frames[1].0).unwrap();
+    let many = ToAgent::Connect(vec![vec![Blob::default(); 1024]; 64]);
+    let wrong = admit(&mut inspector, &many).unwrap_err();
+    assert_eq!(wrong, "the controller sent addresses for other connections");
+}
+
+fn same_kind(one: &ToAgent, other: &ToAgent) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
 }
 
 #[test]
@@ -174,17 +277,19 @@ fn what_a_refusal_quotes_stays_on_its_line() {
     let (case, asked) = assignment(|_| ());
     let mut case = CaseFrame::from(&case);
     case.pattern = "la\n\u{1b}".into();
-    let open = postcard::to_stdvec(&ToAgent::Open(Box::new(case), Box::new(asked))).unwrap();
-    let refused = Inspector::new(Caps::default(), registry::find).admit(&open);
+    let open = ToAgent::Open(Box::new(case), Box::new(asked));
+    let refused = admit(&mut greeted(&Caps::default()), &open);
     assert_eq!(refused, Err("unknown pattern 'la \\u{1b}'".to_string()));
 }
 
 #[test]
 fn frames_without_end_are_refused() {
     let mut inspector = Inspector::new(Caps::default(), registry::find);
-    let stop = postcard::to_stdvec(&ToAgent::Stop).unwrap();
-    assert!((0..MOST_FRAMES).all(|_| inspector.admit(&stop).is_ok()));
-    assert!(inspector.admit(&stop).unwrap_err().contains(&format!("at most {MOST_FRAMES}")));
+    round()[..4].iter().for_each(|(frame, _)| admit(&mut inspector, frame).unwrap());
+    let expect = ToAgent::Expect { thread: 0, messages: 1 };
+    assert!((4..MOST_FRAMES).all(|_| admit(&mut inspector, &expect).is_ok()));
+    let wrong = admit(&mut inspector, &expect).unwrap_err();
+    assert!(wrong.contains(&format!("at most {MOST_FRAMES}")), "{wrong}");
 }
 
 proptest! {
