@@ -1,14 +1,16 @@
 """Reads samples with programs that are not ours and compares them with what was injected.
 
-    readers.py EXPECTED.json SAMPLES.parquet [SAMPLES.csv [SAMPLES.json]]
+    readers.py EXPECTED.json FILE...
 
-EXPECTED.json: {"columns": {NAME: [VALUE, ...]}, "record": RECORD}; a missing stamp is null, an
-infinite one "inf" or "-inf". Every value is compared exactly. Exits with 1 and one line for each
-difference, with 2 where a module is missing. Needs: pip install pyarrow duckdb polars pandas
+EXPECTED.json: {"tables": {TABLE: {NAME: [VALUE, ...]}}, "record": RECORD}; what is missing is null,
+what is infinite "inf" or "-inf". A file is named TABLE.parquet, TABLE.csv or TABLE.json. Every
+value is compared exactly. Exits with 1 and one line for each difference, with 2 where a module is
+missing. Needs: pip install pyarrow duckdb polars pandas
 """
 
 import csv
 import json
+import pathlib
 import sys
 
 failures = []
@@ -20,11 +22,6 @@ def never(token):
 
 def number(value):
     return float(value) if value in ("inf", "-inf") else value
-
-
-def flags_signed(name, value):
-    """INT32 in the file: the highest bit is the sign."""
-    return value - (1 << 32) if name == "flags" and value >= 1 << 31 else value
 
 
 def compare(reader, expected, got):
@@ -59,6 +56,11 @@ def parquet(path, expected):
     frame = pandas.read_parquet(path)
     plain = {n: [None if v != v else v for v in frame[n].tolist()] for n in frame.columns}
     compare("pandas", expected, plain)
+
+
+def metadata(path):
+    import pyarrow.parquet
+
     metadata = pyarrow.parquet.read_metadata(path).metadata
     for key, value in ((b"wiregauge.schema", b"wiregauge.samples"), (b"wiregauge.version", b"3")):
         if metadata.get(key) != value:
@@ -67,20 +69,29 @@ def parquet(path, expected):
         failures.append("pyarrow: wiregauge.epoch is missing")
 
 
+def cell(text, like):
+    """A field of a CSV as what is expected in its column."""
+    if isinstance(like, bool):
+        return {"true": True, "false": False}[text]
+    if isinstance(like, str):
+        return text
+    if text == "":
+        return None
+    return int(text) if isinstance(like, int) else float(text)
+
+
 def from_csv(path, expected):
-    with open(path, newline="", encoding="ascii") as file:
+    with open(path, newline="", encoding="utf-8") as file:
         text = file.read()
-        if text.replace("\r\n", "").count("\n") or not text.endswith("\r\n"):
-            failures.append("csv: a line does not end in CR LF")
+        if "\r" in text or not text.endswith("\n"):
+            failures.append("csv: a line does not end in LF")
         file.seek(0)
         header, *rows = csv.reader(file, strict=True)
-    whole = lambda name: not name.endswith("_ns")
-    read = lambda name, text: int(text) if whole(name) else float(text) if text else None
-    got = {n: [read(n, row[i]) for row in rows] for i, n in enumerate(header)}
-    got = {n: [flags_signed(n, v) for v in values] for n, values in got.items()}
     if any(len(row) != len(header) for row in rows):
         failures.append("csv: rows of different lengths")
-    compare("csv", {"size_bytes" if n == "size" else n: v for n, v in expected.items()}, got)
+    like = {n: next((v for v in values if v is not None), 0.0) for n, values in expected.items()}
+    got = {n: [cell(row[i], like.get(n, "")) for row in rows] for i, n in enumerate(header)}
+    compare("csv", expected, got)
 
 
 def from_json(path, expected, record):
@@ -88,26 +99,32 @@ def from_json(path, expected, record):
         whole = json.load(file, parse_constant=never)
     if whole["record"] != record:
         failures.append("json: the record is not the one that was injected")
-    names = ["size_bytes" if n == "size" else n for n in expected]
-    if any(list(row) != names for row in whole["samples"]):
+    if any(list(row) != list(expected) for row in whole["samples"]):
         failures.append("json: a sample has other fields")
-    got = {n: [flags_signed(n, number(row[n])) for row in whole["samples"]] for n in names}
-    compare("json", {"size_bytes" if n == "size" else n: v for n, v in expected.items()}, got)
+    got = {n: [number(row[n]) for row in whole["samples"]] for n in expected}
+    compare("json", expected, got)
 
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         injected = json.load(file, parse_constant=never)
-    columns = {n: [number(v) for v in values] for n, values in injected["columns"].items()}
-    try:
-        parquet(sys.argv[2], columns)
-    except ImportError as missing:
-        print(f"{missing}; needs: pip install pyarrow duckdb polars pandas", file=sys.stderr)
-        sys.exit(2)
-    if len(sys.argv) > 3:
-        from_csv(sys.argv[3], columns)
-    if len(sys.argv) > 4:
-        from_json(sys.argv[4], columns, injected["record"])
+    for path in map(pathlib.Path, sys.argv[2:]):
+        columns = injected["tables"][path.stem]
+        columns = {n: [number(v) for v in values] for n, values in columns.items()}
+        before = len(failures)
+        try:
+            if path.suffix == ".parquet":
+                parquet(str(path), columns)
+            elif path.suffix == ".csv":
+                from_csv(path, columns)
+            else:
+                from_json(path, columns, injected["record"])
+            if path.name == "samples.parquet":
+                metadata(path)
+        except ImportError as missing:
+            print(f"{missing}; needs: pip install pyarrow duckdb polars pandas", file=sys.stderr)
+            sys.exit(2)
+        failures[before:] = [f"{path.name}: {failure}" for failure in failures[before:]]
     for failure in failures:
         print(failure, file=sys.stderr)
     sys.exit(1 if failures else 0)

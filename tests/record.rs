@@ -4,6 +4,8 @@
 
 #[path = "record/damaged.rs"]
 mod damaged;
+#[path = "record/exports.rs"]
+mod exports;
 mod support;
 
 use proptest::prelude::*;
@@ -12,14 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::bounded::output;
 use support::*;
-use wiregauge::options::Named;
 use wiregauge::record::directory::default_name;
 use wiregauge::record::schema::Record;
 use wiregauge::record::{
     RecordError, RunDirectory, SampleReader, SampleWriter, Writer, read_record,
 };
-use wiregauge::report::export::{ExportError, Format, Selection, export, export_to};
-use wiregauge::sample::{Flags, RoundSamples, Sample, grid};
+use wiregauge::sample::{RoundSamples, Sample, grid};
 use wiregauge::units::Bytes;
 
 const SAMPLES: &str = "samples.parquet";
@@ -349,94 +349,4 @@ proptest! {
         writer.finish().unwrap();
         prop_assert_eq!(bits(&read_all(&scratch.join(SAMPLES)).unwrap()), bits(&[round]));
     }
-}
-
-/// What `tests/readers.py` is to find: the samples column by column, and the record.
-fn expected(dir: &Path, rounds: &[RoundSamples]) -> serde_json::Value {
-    use serde_json::{Value, json};
-    let stamp = |v: f64| match v {
-        v if v.is_nan() => Value::Null,
-        v if v.is_infinite() => Value::String(v.to_string()),
-        v => json!(v),
-    };
-    let rows = || rounds.iter().flat_map(|r| r.samples.iter().map(move |s| (r, s)));
-    let column = |f: &dyn Fn(&RoundSamples, &Sample) -> Value| {
-        Value::Array(rows().map(|(r, s)| f(r, s)).collect())
-    };
-    // Column order is part of what is compared, and a map of serde_json sorts: so as text.
-    let columns = [
-        ("run", column(&|r, _| json!(r.run))),
-        ("round", column(&|r, _| json!(r.round))),
-        ("thread", column(&|_, s| json!(s.thread))),
-        ("sequence", column(&|_, s| json!(s.sequence))),
-        ("size", column(&|_, s| json!(s.size))),
-        ("intended_ns", column(&|_, s| stamp(s.intended_ns))),
-        ("submit_ns", column(&|_, s| stamp(s.submit_ns))),
-        ("send_ns", column(&|_, s| stamp(s.send_ns))),
-        ("receive_ns", column(&|_, s| stamp(s.receive_ns))),
-        ("complete_ns", column(&|_, s| stamp(s.complete_ns))),
-        ("flags", column(&|_, s| json!(s.flags.0.cast_signed()))),
-    ];
-    let columns: Vec<_> = columns.iter().map(|(n, v)| format!("\"{n}\":{v}")).collect();
-    let record = serde_json::to_value(read_record(dir).unwrap()).unwrap();
-    Value::String(format!("{{\"columns\":{{{}}},\"record\":{record}}}", columns.join(",")))
-}
-
-#[test]
-fn every_format_is_read_back_by_strict_parsers() {
-    let scratch = Scratch::new();
-    let dir = scratch.join("run");
-    let rounds = awkward_rounds();
-    written(&dir, &rounds);
-    let wanted = scratch.join("expected.json");
-    fs::write(&wanted, expected(&dir, &rounds).as_str().unwrap()).unwrap();
-    let mut command = Command::new(python());
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py")).arg(&wanted);
-    for format in [Format::Parquet, Format::Csv, Format::Json] {
-        let path = scratch.join(&format!("exported.{}", format.name()));
-        export(&dir, format, &Selection::default(), Some(&path)).unwrap();
-        command.arg(path);
-    }
-    let read = output(&mut command);
-    let text = String::from_utf8_lossy(&read.stderr);
-    assert!(read.status.success(), "{text}\nTo install the readers: {READERS}");
-    // The original as well as the exported copy.
-    let mut command = Command::new(python());
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py")).arg(&wanted);
-    let output = output(command.arg(dir.join(SAMPLES)));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-#[test]
-fn a_selection_leaves_out_what_it_says() {
-    let scratch = Scratch::new();
-    let dir = scratch.join("run");
-    written(&dir, &awkward_rounds());
-    let lines = |selection: &Selection| {
-        let mut out = Vec::new();
-        export_to(&dir, Format::Csv, selection, Path::new("memory"), &mut out).unwrap();
-        String::from_utf8(out).unwrap().lines().count() - 1
-    };
-    assert_eq!(lines(&Selection::default()), 5006);
-    assert_eq!(lines(&Selection { runs: vec![0], without_warmup: false }), 5000);
-    assert_eq!(lines(&Selection { runs: vec![0], without_warmup: true }), 4900);
-    let path = scratch.join("part.parquet");
-    let selection = Selection { runs: vec![0], without_warmup: true };
-    export(&dir, Format::Parquet, &selection, Some(&path)).unwrap();
-    let rounds = read_all(&path).unwrap();
-    assert!(rounds.iter().flat_map(|r| &r.samples).all(|s| !s.flags.has(Flags::WARMUP)));
-    let none = Selection { runs: vec![9], ..selection };
-    let error = export(&dir, Format::Csv, &none, Some(&scratch.join("none.csv")));
-    assert!(matches!(error, Err(ExportError::NoRun { run: 9, .. })));
-    let error = export(&dir, Format::Csv, &Selection::default(), Some(&path)).unwrap_err();
-    assert!(error.to_string().contains("exists already"), "{error}");
-    assert_eq!(names(&scratch.0), ["part.parquet", "run"]);
-}
-
-#[test]
-fn every_format_has_a_name_that_is_read_back() {
-    for format in Format::ALL {
-        assert_eq!(Format::from_name(format.name()), Some(*format));
-    }
-    assert_eq!(Format::from_name("xml"), None);
 }

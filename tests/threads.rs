@@ -82,7 +82,9 @@ fn every_thread_s_samples_are_kept_and_pooled() {
     };
     assert!(samples.windows(2).all(in_time), "rows of all threads stand in the order of time");
     let csv = wiregauge(&scratch, &["export", "run", "--format", "csv"]).stdout;
-    let threads: BTreeSet<&str> = csv.lines().skip(1).filter_map(|l| l.split(',').nth(2)).collect();
+    let column = csv.lines().next().unwrap().split(',').position(|name| name == "thread").unwrap();
+    let rows = csv.lines().skip(1);
+    let threads: BTreeSet<&str> = rows.filter_map(|row| row.split(',').nth(column)).collect();
     assert_eq!(threads, BTreeSet::from(["0", "1", "2"]));
     assert!(ended.stdout.contains("threads  transport"), "{ended:?}");
 }

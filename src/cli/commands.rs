@@ -10,7 +10,7 @@ use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, ref
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
 use crate::remote::daemon::caps::Caps;
-use crate::report::export::Format;
+use crate::report::export::{Format, Observable};
 use crate::transport::{TransportKind, settings};
 use crate::units::{InjectedClockError, MessageRate};
 use std::path::Path;
@@ -110,12 +110,20 @@ const EXPORT: CommandDef = CommandDef {
     about: "Write the samples of a run in a format that other programs read",
     examples: "
   wiregauge export wiregauge-runs/20261121T055243Z-latency --format csv > samples.csv
-  wiregauge export DIR --format parquet --out samples.parquet --without-warmup",
+  wiregauge export DIR --format parquet --out samples.parquet --without-warmup
+  wiregauge export DIR --format csv --metric response,service --run 2 --round 0,1",
     operands: &[OptionDef::path("DIR", "Run directory").required()],
     tables: &[&[
-        OptionDef::choice::<Format>("format", "Format of the samples").metavar("FORMAT").required(),
+        OptionDef::choice::<Format>("format", "Format").metavar("FORMAT").required(),
         OptionDef::path("out", "New file to write").default_note("stdout"),
+        OptionDef::choice::<Observable>("metric", "Metrics, one row for each value")
+            .metavar("NAMES")
+            .list()
+            .default_note("the main one of each run")
+            .excludes(&["stamps"]),
+        OptionDef::flag("stamps", "One row for each message, with its raw timestamps"),
         OptionDef::count("run", "Only these runs of the record, by number").list(),
+        OptionDef::count("round", "Only these rounds of each run, by number").list(),
         OptionDef::flag("without-warmup", "Leave out the warm-up"),
     ]],
     ..CommandDef::new("export", |typed| {

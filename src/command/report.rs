@@ -6,7 +6,7 @@ use crate::cli::Typed;
 use crate::pattern::registry;
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::{RecordError, SampleReader, read_record};
-use crate::report::export::{self, Format, Selection};
+use crate::report::export::{self, Format, Rows, Selection};
 use crate::report::{html, table};
 use std::path::Path;
 
@@ -27,8 +27,13 @@ pub fn report(typed: &Typed) -> Result<Exit, CommandError> {
 /// Writes a run in another format.
 pub fn export(typed: &Typed) -> Result<Exit, CommandError> {
     let given = &typed.given;
-    let selection =
-        Selection { runs: given.counts32("run"), without_warmup: given.flag("without-warmup") };
+    let selection = Selection {
+        runs: given.counts32("run"),
+        rounds: given.counts32("round"),
+        observables: given.choices("metric"),
+        without_warmup: given.flag("without-warmup"),
+        rows: if given.flag("stamps") { Rows::Stamps } else { Rows::Values },
+    };
     let format = given.choice("format").unwrap_or(Format::Csv);
     let out = given.text("out").map(Path::new);
     export::export(&typed.path("DIR"), format, &selection, out)?;

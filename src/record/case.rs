@@ -25,6 +25,9 @@ pub struct CaseRecord {
     pub axes: BTreeMap<Axis, f64>,
     /// Whether it was measured for the sake of others: graphs do not show it.
     pub is_preparation: bool,
+    /// Whether the server takes no part in an operation, so that the client has all stamps.
+    #[serde(default)]
+    pub is_one_sided: bool,
 }
 
 impl Deref for CaseRecord {
@@ -38,11 +41,13 @@ impl Deref for CaseRecord {
 impl From<&Case> for CaseRecord {
     fn from(case: &Case) -> CaseRecord {
         let axes = Axis::ALL.iter().filter_map(|axis| Some((*axis, case.on_axis(*axis)?)));
+        let profile = case.profile();
         CaseRecord {
             label: case.label(),
             point: case.pattern.point(case),
             axes: axes.collect(),
-            is_preparation: case.profile().is_preparation,
+            is_preparation: profile.is_preparation,
+            is_one_sided: profile.is_one_sided,
             case: case.clone().into_form(case.pattern.name().into(), case.spec.to_json()),
         }
     }

@@ -215,7 +215,8 @@ fn stamps<W: Write + Send>(
     column::<DoubleType>(group, &values, Some(&levels))
 }
 
-fn column<T: DataType>(
+/// One column of a row group; of one that may be null the levels say where it is not (1).
+pub(crate) fn column<T: DataType>(
     group: &mut Group<'_, impl Write + Send>,
     values: &[T::T],
     levels: Option<&[i16]>,
@@ -226,14 +227,18 @@ fn column<T: DataType>(
     writer.close()
 }
 
-/// The library's complaint as ours: what the system said where it was the system.
+/// The library's complaint as ours.
 fn told(path: &Path, error: ParquetError) -> RecordError {
-    let source = match error {
+    RecordError::writing(path, system_error(error))
+}
+
+/// What the system said, where it was the system; else the library's complaint.
+pub(crate) fn system_error(error: ParquetError) -> io::Error {
+    match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(io) => *io,
             Err(other) => io::Error::other(other.to_string()),
         },
         other => io::Error::other(other.to_string()),
-    };
-    RecordError::writing(path, source)
+    }
 }

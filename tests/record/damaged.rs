@@ -3,6 +3,7 @@
 use super::*;
 use rand::{RngExt, SeedableRng};
 use wiregauge::record::directory::parse_record;
+use wiregauge::report::export::{Format, Selection, export_to};
 
 /// A small `samples.parquet` and `record.json` as bytes.
 fn small_files() -> (Vec<u8>, Vec<u8>) {

@@ -1,0 +1,141 @@
+//! Which samples are exported.
+
+use super::ExportError;
+use super::rows::{Observable, Observer, Row, RunContext};
+use super::table::Rows;
+use crate::options::{Named, each_once};
+use crate::record::SampleReader;
+use crate::record::directory::SAMPLES_FILE;
+use crate::record::schema::{Record, Run};
+use crate::sample::{Flags, RoundSamples};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Which samples are exported, and what a row of a table is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Numbers of the runs; all where empty.
+    pub runs: Vec<u32>,
+    /// Numbers of the rounds; all where empty.
+    pub rounds: Vec<u32>,
+    /// What is observed; where empty, the main metric of each run.
+    pub observables: Vec<Observable>,
+    /// Leaves the warm-up out.
+    pub without_warmup: bool,
+    /// What the rows of a table are.
+    pub rows: Rows,
+}
+
+impl Selection {
+    /// Refuses what the record does not have.
+    pub(super) fn check(&self, dir: &Path, record: &Record) -> Result<(), ExportError> {
+        let dir = dir.display();
+        let refuse = |what: String, there: &[u32]| {
+            let allowed = match (there.iter().min(), there.iter().max()) {
+                (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+                (Some(only), _) => only.to_string(),
+                _ => "another record: this one has none".to_owned(),
+            };
+            Err(ExportError::Selection(format!("{what}: use {allowed}")))
+        };
+        let runs: Vec<u32> = record.runs.iter().map(|run| run.index).collect();
+        if let Some(run) = self.runs.iter().find(|run| !runs.contains(run)) {
+            return refuse(format!("run {run} is not in {dir}"), &runs);
+        }
+        let chosen = || record.runs.iter().filter(|run| self.has_run(run.index));
+        let rounds = each_once(chosen().flat_map(|run| &run.rounds).map(|round| round.index));
+        if let Some(round) = self.rounds.iter().find(|round| !rounds.contains(round)) {
+            return refuse(format!("round {round} is not in the runs of {dir}"), &rounds);
+        }
+        self.check_observables(chosen())
+    }
+
+    fn check_observables<'a>(
+        &self,
+        runs: impl Iterator<Item = &'a Run>,
+    ) -> Result<(), ExportError> {
+        let all = runs.flat_map(|run| RunContext::new(run).observables);
+        let all: Vec<Observable> = each_once(all);
+        let Some(missing) = self.observables.iter().find(|one| !all.contains(one)) else {
+            return Ok(());
+        };
+        let names: Vec<&str> = all.iter().map(|one| one.name()).collect();
+        let (name, names) = (missing.name(), names.join(", "));
+        let sentence = format!("no selected run has the metric {name}: use {names}");
+        Err(ExportError::Selection(sentence))
+    }
+
+    fn has_run(&self, run: u32) -> bool {
+        self.runs.is_empty() || self.runs.contains(&run)
+    }
+
+    fn has_round(&self, round: u32) -> bool {
+        self.rounds.is_empty() || self.rounds.contains(&round)
+    }
+
+    /// The selected samples of a run directory.
+    pub(super) fn open(&self, dir: &Path, record: &Record) -> Result<Selected<'_>, ExportError> {
+        Ok(Selected {
+            reader: SampleReader::open(&dir.join(SAMPLES_FILE))?,
+            contexts: RunContext::of_record(record),
+            observers: BTreeMap::new(),
+            selection: self,
+        })
+    }
+}
+
+/// Selected samples, to be read once.
+pub(super) struct Selected<'a> {
+    reader: SampleReader,
+    contexts: BTreeMap<u32, RunContext>,
+    observers: BTreeMap<Observable, Observer>,
+    selection: &'a Selection,
+}
+
+impl Selected<'_> {
+    /// Hands over the rows of each part of a round, of each metric apart: at most a row group.
+    pub fn each(
+        &mut self,
+        mut take: impl FnMut(&[Row<'_>]) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
+        while let Some(part) = self.reader.next_part() {
+            let part = part?;
+            let is_chosen =
+                self.selection.has_run(part.run) && self.selection.has_round(part.round);
+            let Some(context) = self.contexts.get(&part.run).filter(|_| is_chosen) else {
+                continue;
+            };
+            for mut rows in self.selection.tables(context, &part, &mut self.observers) {
+                if self.selection.without_warmup {
+                    rows.retain(|row| !row.sample.flags.has(Flags::WARMUP));
+                }
+                take(&rows)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Selection {
+    /// The rows of a part, of each metric apart.
+    fn tables<'a>(
+        &self,
+        context: &'a RunContext,
+        part: &'a RoundSamples,
+        observers: &'a mut BTreeMap<Observable, Observer>,
+    ) -> impl Iterator<Item = Vec<Row<'a>>> {
+        let observables = match self.rows {
+            Rows::Stamps => vec![None],
+            Rows::Values => {
+                context.chosen(&self.observables).into_iter().map(Some).collect::<Vec<_>>()
+            }
+        };
+        observables.into_iter().map(|observable| match observable {
+            None => part.samples.iter().map(|s| Row::of_stamps(context, part.round, s)).collect(),
+            Some(one) => {
+                let observer = observers.entry(one).or_insert_with(|| Observer::new(one));
+                observer.rows(context, part)
+            }
+        })
+    }
+}
