@@ -10,7 +10,7 @@ use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, ref
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
 use crate::remote::daemon::caps::Caps;
-use crate::report::export::{Format, Observable};
+use crate::report::export::{Format, MOST_MESSAGES, Observable};
 use crate::transport::{TransportKind, settings};
 use crate::units::{InjectedClockError, MessageRate};
 use std::path::Path;
@@ -107,11 +107,12 @@ const RECOVER: CommandDef = CommandDef {
 };
 
 const EXPORT: CommandDef = CommandDef {
-    about: "Write the samples of a run in a format that other programs read",
+    about: "Write the samples or figures of a run in a format that other programs read",
     examples: "
   wiregauge export wiregauge-runs/20261121T055243Z-latency --format csv > samples.csv
   wiregauge export DIR --format parquet --out samples.parquet --without-warmup
-  wiregauge export DIR --format csv --metric response,service --run 2 --round 0,1",
+  wiregauge export DIR --format csv --metric response,service --run 2 --round 0,1
+  wiregauge export DIR --format trace --run 0 --around 1000 --out trace.json",
     operands: &[OptionDef::path("DIR", "Run directory").required()],
     tables: &[&[
         OptionDef::choice::<Format>("format", "Format").metavar("FORMAT").required(),
@@ -125,6 +126,8 @@ const EXPORT: CommandDef = CommandDef {
         OptionDef::count("run", "Only these runs of the record, by number").list(),
         OptionDef::count("round", "Only these rounds of each run, by number").list(),
         OptionDef::flag("without-warmup", "Leave out the warm-up"),
+        OptionDef::count("around", "Only this many messages around the slowest, of a trace")
+            .limits(1, MOST_MESSAGES),
     ]],
     ..CommandDef::new("export", |typed| {
         check_run_directory(&typed.path("DIR"))?;

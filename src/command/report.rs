@@ -32,6 +32,7 @@ pub fn export(typed: &Typed) -> Result<Exit, CommandError> {
         rounds: given.counts32("round"),
         observables: given.choices("metric"),
         without_warmup: given.flag("without-warmup"),
+        around: given.count("around"),
         rows: if given.flag("stamps") { Rows::Stamps } else { Rows::Values },
     };
     let format = given.choice("format").unwrap_or(Format::Csv);

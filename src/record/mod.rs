@@ -21,11 +21,27 @@ pub use error::RecordError;
 pub use sample_reader::SampleReader;
 pub use samples::SampleWriter;
 
+use std::time::SystemTime;
+
 impl schema::Record {
     /// How long the run took, its preparations included; `None` where the record does not say.
     pub fn seconds(&self) -> Option<f64> {
-        let at = |text: &str| text.parse::<jiff::Timestamp>().ok();
-        let took = at(&self.finished)?.duration_since(at(&self.started)?);
+        let took = self.finished_at()?.duration_since(self.started_at()?).ok()?;
         Some(took.as_secs_f64()).filter(|seconds| *seconds > 0.0)
     }
+
+    /// When it was started; `None` where the record does not say.
+    pub fn started_at(&self) -> Option<SystemTime> {
+        time(&self.started)
+    }
+
+    /// When it ended; `None` where the record does not say.
+    pub fn finished_at(&self) -> Option<SystemTime> {
+        time(&self.finished)
+    }
+}
+
+/// A time as RFC 3339 writes it.
+fn time(text: &str) -> Option<SystemTime> {
+    text.parse::<jiff::Timestamp>().ok().map(SystemTime::from)
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 /// How to install what the tests of the formats need.
 pub const READERS: &str = "python3 -m venv target/readers && \
-                           target/readers/bin/pip install pyarrow duckdb polars pandas";
+                           target/readers/bin/pip install pyarrow duckdb polars pandas \
+                           matplotlib hdrhistogram prometheus_client";
 
 /// The Python that has the readers: `WIREGAUGE_PYTHON`, or the environment under `target/`.
 pub fn python() -> PathBuf {

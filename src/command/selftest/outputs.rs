@@ -108,11 +108,11 @@ fn read_back(dir: &Path) -> Fallible<Vec<(&'static str, Vec<Sample>)>> {
         let samples = match format {
             Format::Csv => read_csv(std::str::from_utf8(&text)?),
             Format::Json => read_json(&text),
-            Format::Parquet => read_parquet(&dir.join(SAMPLES_FILE)),
+            _ => read_parquet(&dir.join(SAMPLES_FILE)),
         };
         Ok((format.name(), samples?))
     };
-    Format::ALL.iter().map(read).collect()
+    [Format::Csv, Format::Json, Format::Parquet].iter().map(read).collect()
 }
 
 fn read_parquet(path: &Path) -> Fallible<Vec<Sample>> {

@@ -4,16 +4,21 @@
 //! and the record, however long the run was. `docs/export.md` describes what comes out.
 
 mod csv;
+mod hlog;
 mod json;
 mod number;
+mod openmetrics;
 mod parquet;
 mod rows;
 mod selection;
 mod table;
+mod trace;
 
+pub use hlog::NEVER_NS;
 pub use rows::Observable;
 pub use selection::Selection;
 pub use table::Rows;
+pub use trace::MOST_MESSAGES;
 
 use crate::options::named_enum;
 use crate::record::directory::publish;
@@ -34,6 +39,12 @@ named_enum! {
         Json = "json",
         /// The same columns. What is missing is null.
         Parquet = "parquet",
+        /// An HdrHistogram interval log: a histogram for each round and metric, in nanoseconds.
+        Hlog = "hlog",
+        /// OpenMetrics text: the figures of the record, in base units.
+        Openmetrics = "openmetrics",
+        /// A Chrome trace of one round, for Perfetto.
+        Trace = "trace",
     }
 }
 
@@ -90,28 +101,38 @@ pub fn export_to(
     name: &Path,
     sink: &mut (dyn Write + Send),
 ) -> Result<(), ExportError> {
+    selection.check_format(format)?;
     let record = read_record(dir)?;
     selection.check(dir, &record)?;
     let failed = |source| ExportError::Write { path: name.to_path_buf(), source };
     let rows = selection.rows;
     let mut out = BufWriter::new(sink);
-    let mut chosen = selection.open(dir, &record)?;
     match format {
         Format::Csv => {
             csv::head(rows, &mut out).map_err(failed)?;
+            let chosen = selection.open(dir, &record)?;
             chosen.each(|part| csv::body(rows, part, &mut out).map_err(failed))?;
         }
         Format::Json => {
             json::head(&record, &mut out).map_err(failed)?;
             let mut separator = "\n";
+            let chosen = selection.open(dir, &record)?;
             chosen.each(|part| json::body(rows, part, &mut separator, &mut out).map_err(failed))?;
             json::foot(&mut out).map_err(failed)?;
         }
         Format::Parquet => {
             let mut writer = parquet::Writer::new(rows, &mut out).map_err(failed)?;
+            let chosen = selection.open(dir, &record)?;
             chosen.each(|part| writer.group(part).map_err(failed))?;
             writer.finish().map_err(failed)?;
         }
+        Format::Hlog => {
+            // Its histograms are those of the figures.
+            let figures = Selection { without_warmup: true, ..selection.of_all_metrics() };
+            hlog::write(&record, figures.open(dir, &record)?, &mut out, failed)?;
+        }
+        Format::Openmetrics => openmetrics::write(&record, selection, &mut out).map_err(failed)?,
+        Format::Trace => trace::write(dir, &record, selection, &mut out, failed)?,
     }
     out.flush().map_err(failed)
 }

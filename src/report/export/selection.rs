@@ -1,8 +1,8 @@
 //! Which samples are exported.
 
-use super::ExportError;
 use super::rows::{Observable, Observer, Row, RunContext};
 use super::table::Rows;
+use super::{ExportError, Format};
 use crate::options::{Named, each_once};
 use crate::record::SampleReader;
 use crate::record::directory::SAMPLES_FILE;
@@ -24,9 +24,37 @@ pub struct Selection {
     pub without_warmup: bool,
     /// What the rows of a table are.
     pub rows: Rows,
+    /// Of a trace: only so many messages around the slowest.
+    pub around: Option<u64>,
 }
 
 impl Selection {
+    /// Refuses what the format does not take.
+    pub(super) fn check_format(&self, format: Format) -> Result<(), ExportError> {
+        let is_table = matches!(format, Format::Csv | Format::Json | Format::Parquet);
+        let has_samples = format != Format::Openmetrics;
+        let given = [
+            ("stamps", self.rows == Rows::Stamps, is_table, "csv, json or parquet"),
+            ("around", self.around.is_some(), format == Format::Trace, "trace"),
+            ("metric", !self.observables.is_empty(), has_samples, "another format"),
+            ("round", !self.rounds.is_empty(), has_samples, "another format"),
+            ("without-warmup", self.without_warmup, has_samples, "another format"),
+        ];
+        let wrong = given.into_iter().find(|(_, is_given, is_taken, _)| *is_given && !is_taken);
+        let Some((option, _, _, of)) = wrong else { return Ok(()) };
+        let format = format.name();
+        Err(ExportError::Selection(format!("{format} does not support --{option}: use {of}")))
+    }
+
+    /// The same with all metrics, where none is named.
+    pub(super) fn of_all_metrics(&self) -> Selection {
+        let observables = match self.observables.is_empty() {
+            true => Observable::ALL.to_vec(),
+            false => self.observables.clone(),
+        };
+        Selection { observables, ..self.clone() }
+    }
+
     /// Refuses what the record does not have.
     pub(super) fn check(&self, dir: &Path, record: &Record) -> Result<(), ExportError> {
         let dir = dir.display();
@@ -65,11 +93,11 @@ impl Selection {
         Err(ExportError::Selection(sentence))
     }
 
-    fn has_run(&self, run: u32) -> bool {
+    pub(super) fn has_run(&self, run: u32) -> bool {
         self.runs.is_empty() || self.runs.contains(&run)
     }
 
-    fn has_round(&self, round: u32) -> bool {
+    pub(super) fn has_round(&self, round: u32) -> bool {
         self.rounds.is_empty() || self.rounds.contains(&round)
     }
 
@@ -78,7 +106,6 @@ impl Selection {
         Ok(Selected {
             reader: SampleReader::open(&dir.join(SAMPLES_FILE))?,
             contexts: RunContext::of_record(record),
-            observers: BTreeMap::new(),
             selection: self,
         })
     }
@@ -88,31 +115,42 @@ impl Selection {
 pub(super) struct Selected<'a> {
     reader: SampleReader,
     contexts: BTreeMap<u32, RunContext>,
-    observers: BTreeMap<Observable, Observer>,
     selection: &'a Selection,
 }
 
 impl Selected<'_> {
-    /// Hands over the rows of each part of a round, of each metric apart: at most a row group.
-    pub fn each(
+    /// Hands over each selected part of a round: at most a row group.
+    pub fn each_part(
         &mut self,
-        mut take: impl FnMut(&[Row<'_>]) -> Result<(), ExportError>,
+        mut take: impl FnMut(&RoundSamples) -> Result<(), ExportError>,
     ) -> Result<(), ExportError> {
         while let Some(part) = self.reader.next_part() {
             let part = part?;
-            let is_chosen =
-                self.selection.has_run(part.run) && self.selection.has_round(part.round);
-            let Some(context) = self.contexts.get(&part.run).filter(|_| is_chosen) else {
-                continue;
-            };
-            for mut rows in self.selection.tables(context, &part, &mut self.observers) {
-                if self.selection.without_warmup {
+            if self.selection.has_run(part.run) && self.selection.has_round(part.round) {
+                take(&part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over the rows of each part, of each metric apart.
+    pub fn each(
+        mut self,
+        mut take: impl FnMut(&[Row<'_>]) -> Result<(), ExportError>,
+    ) -> Result<(), ExportError> {
+        let contexts = std::mem::take(&mut self.contexts);
+        let mut observers = BTreeMap::new();
+        let selection = self.selection;
+        self.each_part(|part| {
+            let Some(context) = contexts.get(&part.run) else { return Ok(()) };
+            for mut rows in selection.tables(context, part, &mut observers) {
+                if selection.without_warmup {
                     rows.retain(|row| !row.sample.flags.has(Flags::WARMUP));
                 }
                 take(&rows)?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -1,0 +1,76 @@
+"""Samples: the same rows as the program's own exports, from each library.
+
+``WIREGAUGE_RECORDS`` names a folder of run directories and of their exports, NAME.KIND.parquet,
+where KIND is ``values``, ``stamps`` or a metric: ``tests/export.rs`` makes it.
+"""
+
+import math
+import os
+import pathlib
+import unittest
+from typing import Any
+
+import wiregauge
+from wiregauge.samples import LIBRARIES, has_installed
+
+FOLDER = pathlib.Path(os.environ.get("WIREGAUGE_RECORDS", ""))
+Row = tuple[Any, ...]
+
+
+def rows(table: Any, names: tuple[str, ...]) -> list[Row]:
+    """Sorted rows; pandas has NaN for what is missing."""
+    plain = [
+        [None if value != value else value for value in wiregauge.column(table, name)]
+        for name in names
+    ]
+    key = [names.index(name) for name in ("run", "round", "thread", "role", "sequence")]
+    return sorted(zip(*plain), key=lambda row: [row[at] for at in key])
+
+
+@unittest.skipUnless("WIREGAUGE_RECORDS" in os.environ, "WIREGAUGE_RECORDS names no records")
+class Samples(unittest.TestCase):
+    def test_every_library_gives_the_rows_of_an_export(self) -> None:
+        import pyarrow.parquet
+
+        exports = sorted(FOLDER.glob("*.parquet"))
+        self.assertTrue(exports)
+        for export in exports:
+            name, kind, _ = export.name.split(".")
+            record = wiregauge.read(FOLDER / name)
+            metric = None if kind in ("values", "stamps") else kind
+            is_stamps = kind == "stamps"
+            names = wiregauge.STAMP_COLUMNS if is_stamps else wiregauge.COLUMNS
+            wanted = pyarrow.parquet.read_table(export)
+            self.assertEqual(tuple(wanted.column_names), names)
+            for library in filter(has_installed, LIBRARIES):
+                with self.subTest(export=export.name, library=library):
+                    got = record.samples(
+                        metric=metric, stamps=is_stamps, warmup=True, library=library
+                    )
+                    self.assertEqual(rows(got, names), rows(wanted, names))
+
+    def test_quantiles_are_those_of_the_record(self) -> None:
+        for name in ("lossy", "survey", "load", "stream"):
+            record = wiregauge.read(FOLDER / name)
+            for run in record.runs:
+                samples = record.samples(run=run.label)
+                values = sorted(wiregauge.column(samples, "value"))
+                figure = run.figures[run.headline]
+                self.assertEqual(len(values), figure.count)
+                for quantile in figure.quantiles:
+                    if quantile.value is not None:
+                        rank = math.ceil(round(quantile.p * len(values), 6))
+                        self.assertEqual(values[rank - 1], quantile.value, (run.label, quantile.p))
+
+    def test_what_is_not_there_is_refused(self) -> None:
+        record = wiregauge.read(FOLDER / "survey")
+        with self.assertRaisesRegex(wiregauge.RecordError, "no run has the metric 'response'"):
+            record.samples(metric="response")
+        with self.assertRaisesRegex(ValueError, "unknown library 'numpy': use polars"):
+            record.samples(library="numpy")
+        with self.assertRaisesRegex(ValueError, "stamps are of no metric"):
+            record.samples(stamps=True, metric="rtt")
+
+
+if __name__ == "__main__":
+    unittest.main()
