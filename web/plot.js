@@ -50,7 +50,7 @@ class Plot {
     });
     const scale = (a) => ({ time: false, distr: a.log ? 3 : 1, range: (u, lo, hi) => [lo, hi] });
     const options = {
-      ...this.size(), padding: [8, 14, 0, 0], legend: { show: false },
+      ...this.size(), padding: [8, 30, 0, 0], legend: { show: false },
       cursor: { points: { show: false }, drag: { x: true, y: true, uni: 20 } },
       scales: { x: scale(x), y: scale(y) }, axes: [axis(x, "x"), axis(y, "y")],
       series: [{}, { paths: () => null, points: { show: false } }],
@@ -237,9 +237,6 @@ const DRAW = {
     for (const p of t.points) ctx.lineTo(u.valToPos(p.x, "x", true), u.valToPos(p.y, "y", true));
     ctx.stroke();
     ctx.setLineDash([]);
-    for (const p of t.points) {
-      if (p.low !== undefined) whisker(u, ctx, t, p);
-    }
     DRAW.dots(u, ctx, { ...t, radius: 2.5 });
   },
   // Level between points. The step of a share "at least" is just after its point (`after`), that
@@ -258,9 +255,11 @@ const DRAW = {
     ctx.stroke();
     ctx.setLineDash([]);
   },
+  // Each with its interval, where it has one.
   dots(u, ctx, t) {
     ctx.fillStyle = t.colour;
     for (const p of t.points) {
+      if (p.low !== undefined) whisker(u, ctx, t, p);
       ctx.beginPath();
       const [x, y] = [u.valToPos(p.x, "x", true), u.valToPos(p.y, "y", true)];
       ctx.arc(x, y, (t.radius ?? 3) * uPlot.pxRatio, 0, 7);

@@ -39,6 +39,8 @@ const CSS: &str = include_str!("../../web/page.css");
 /// Most names of which the cells of a matrix show their numbers; of more they are in the cells'
 /// titles.
 const MOST_NUMBERS: usize = 24;
+/// What is shown of a field of the environment that could not be read.
+const UNKNOWN: &str = "unknown";
 /// So many lines of the environment are shown at once; the others unfold.
 const ENVIRONMENT_ROWS: usize = 48;
 
@@ -51,6 +53,10 @@ struct Page<'a> {
     warnings: Vec<Group<'a>>,
     pairs: Option<Section>,
     results: &'a [Section],
+    /// The drawing on top.
+    lead: Option<Section>,
+    /// The sections below it: their identifiers and titles.
+    links: Vec<(String, String)>,
     middle: &'a [Section],
     overall: &'a [Section],
     runs: Option<Section>,
@@ -74,13 +80,19 @@ pub fn render<E: fmt::Display>(
     let reduced = curves::reduce(record, rounds);
     let results = view::results(record, patterns);
     let asked = [view::study(record), view::clocks(record)].into_iter().flatten();
-    let middle: Vec<Section> = asked.chain(results.iter().cloned()).collect();
-    let overall = [view::rounds(record), view::sweep(record), view::noise(record)];
+    let own = asked.chain(results.iter().cloned()).chain(view::sweep(record));
+    let mut middle: Vec<Section> = own.collect();
+    let lead = match record.plan.pairs {
+        Some(_) => None, // Their matrix leads.
+        None => view::lead(record, &mut middle),
+    };
+    let overall = [view::rounds(record), view::noise(record)];
     let overall: Vec<Section> = overall.into_iter().flatten().collect();
     let words: Vec<String> = record.command.iter().map(|word| shell_word(word)).collect();
     let disagreements = disagreements(record, &reduced);
     let environment = environment(record);
-    let (first, others) = environment.split_at(environment.len().min(ENVIRONMENT_ROWS));
+    let known = environment.iter().take_while(|(_, value)| value != UNKNOWN).count();
+    let (first, others) = environment.split_at(known.min(ENVIRONMENT_ROWS));
     let page = Page {
         record,
         reduced: &reduced,
@@ -93,7 +105,9 @@ pub fn render<E: fmt::Display>(
         environment: [first, others].into_iter().filter(|rows| !rows.is_empty()).collect(),
         command: words.join(" "),
         plan: serde_json::to_string_pretty(&record.plan).unwrap_or_default(),
-        data: data(record, &[&middle[..], &overall].concat(), &reduced),
+        data: data(record, &[lead.as_slice(), &middle, &overall].concat(), &reduced),
+        links: links(record, &reduced, &middle, &overall),
+        lead,
     };
     // A template fails only where what it is written to does, and a text does not.
     page.render().unwrap_or_default()
@@ -111,7 +125,34 @@ fn data(record: &Record, sections: &[Section], reduced: &Reduced) -> Vec<(&'stat
     all.into_iter().flatten().map(|(id, json)| (id, script_json(&json))).collect()
 }
 
-/// Everything in the environment, whatever it holds.
+/// What a reader may jump to, in the order of the page.
+fn links(
+    record: &Record,
+    reduced: &Reduced,
+    middle: &[Section],
+    overall: &[Section],
+) -> Vec<(String, String)> {
+    let named = |all: &[Section]| -> Vec<(String, String)> {
+        let shown = all.iter().filter(|section| !section.is_empty());
+        shown.map(|section| (section.id.clone(), section.title.clone())).collect()
+    };
+    let fixed = |id: &str, title: &str| vec![(id.to_owned(), title.to_owned())];
+    let drawn = |has: bool, id, title| if has { fixed(id, title) } else { Vec::new() };
+    [
+        drawn(record.clocks.is_empty(), "results", "Results"),
+        fixed("warnings", "Warnings"),
+        named(middle),
+        drawn(!reduced.curves.is_empty(), "distribution", "Distribution"),
+        drawn(!reduced.densities.is_empty(), "density", "Latency over time"),
+        named(overall),
+        fixed("environment", "Environment"),
+        fixed("plan", "Plan"),
+        fixed("data", "Data"),
+    ]
+    .concat()
+}
+
+/// Everything in the environment, whatever it holds; what is not known comes last.
 fn environment(record: &Record) -> Vec<(String, String)> {
     let value = serde_json::to_value(&record.environment).unwrap_or(Value::Null);
     let mut rows = Vec::new();
@@ -120,6 +161,7 @@ fn environment(record: &Record) -> Vec<(String, String)> {
     rows.push(("clock fences".to_owned(), clock.fences.clone()));
     rows.push(("clock source".to_owned(), clock.reason.clone()));
     rows.push(("clock frequency".to_owned(), format!("{} Hz", clock.frequency_hz)));
+    rows.sort_by_key(|(_, value)| value == UNKNOWN);
     rows
 }
 
@@ -208,7 +250,7 @@ fn flatten(path: &str, value: &Value, out: &mut Vec<(String, String)>) {
 fn leaf(value: &Value) -> String {
     match value {
         Value::String(s) => s.clone(),
-        Value::Null => "unknown".to_owned(),
+        Value::Null => UNKNOWN.to_owned(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         other => other.to_string(),

@@ -65,7 +65,7 @@ test("requests of many lengths have slowdowns, times and the tail of the short o
     assert.ok(await page.locator(`#plot-rpc-${name} canvas`).isVisible(), name);
   }
   // The lengths on an axis are those of its own workload.
-  const titles = await page.locator("#rpc .grid h3").allTextContents();
+  const titles = await page.locator("#lead h3, #rpc .grid h3").allTextContents();
   assert.deepEqual(titles.slice(0, 4), [
     "Slowdown against message size, w3", "Time against message size, w3",
     "Slowdown against message size, w1", "Time against message size, w1",
@@ -149,7 +149,7 @@ test("shares begin at 0 and stand along their axis", async (t) => {
 test("clocks show their offset with its bound and their drift over the time", async (t) => {
   const { page, record } = await open(t, "clocks");
   assert.equal(await page.locator("#clocks table").count(), 2);
-  assert.equal(await page.locator("#clocks canvas").count(), 2);
+  assert.equal(await page.locator("#lead canvas, #clocks canvas").count(), 2);
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     page.locator("#plot-clock-offset .bar button").first().click(),

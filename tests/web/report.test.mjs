@@ -128,8 +128,8 @@ test("every plot has its data as a file", async (t) => {
   const { page } = await open(t, "sweep");
   const buttons = page.locator("[data-csv]");
   const names = await buttons.evaluateAll((all) => all.map((b) => b.dataset.csv));
-  assert.deepEqual(names, ["results", "ccdf", "cdf", "density", "rounds-latency",
-    "rounds-bandwidth", "sweep-latency", "sweep-bandwidth", "sweep-rate", "noise"]);
+  assert.deepEqual(names, ["sweep-latency", "results", "sweep-bandwidth", "sweep-rate", "ccdf",
+    "cdf", "density", "rounds-latency", "rounds-bandwidth", "noise"]);
   for (const [i, name] of names.entries()) {
     // Chromium drops the eleventh download that a page starts within a few seconds.
     if (i === 5) await page.reload();
@@ -209,6 +209,20 @@ test("the theme follows the system and the button", async (t) => {
   assert.equal(await back(page), dark);
 });
 
+test("the drawing that compares is on the first screen, and links lead to all below", async (t) => {
+  const kinds = ["survey", "sweep", "load", "rpc", "study", "clocks", "surface"];
+  for (const [width, height] of [[1280, 900], [400, 800]]) {
+    for (const kind of kinds) {
+      const { page } = await open(t, kind, { viewport: { width, height } }, "20000");
+      const top = (await page.locator("#lead .plot, #lead .surface").first().boundingBox()).y;
+      assert.ok(top < height / 2, `${kind}: begins at ${top} of ${height}`);
+      const dead = await page.locator("nav a").evaluateAll((links) =>
+        links.map((a) => a.hash).filter((hash) => !document.querySelector(hash)?.offsetHeight));
+      assert.deepEqual(dead, [], kind);
+    }
+  }
+});
+
 test("a narrow page does not scroll sideways", async (t) => {
   const seen = [["sweep", 360], ["sweep", 700], ["survey", 1280], ["hostile", 360], ["study", 360],
     ["load", 360], ["surface", 360], ["rpc", 360]];
@@ -251,8 +265,8 @@ test("a hostile record stays text; loss and too few samples are said", async (t)
 test("a study draws each graph, and what was published beside it", async (t) => {
   const { page, record } = await open(t, "study");
   const { graphs } = record.plan.study;
-  assert.equal(await page.locator("#study figure").count(), graphs.length);
-  assert.match(await page.textContent("#h-study"), /never measured/);
+  assert.equal(await page.locator("#lead figure, #study figure").count(), graphs.length);
+  assert.match(await page.textContent("h1"), /never measured/);
   const legend = await page.locator("#plot-study-0 .legend").textContent();
   assert.match(legend, /shm.*tcp.*○Nobody 1900, tcp/);
   const title = await page.locator("#plot-study-0 .legend span").last().getAttribute("title");

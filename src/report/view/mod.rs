@@ -5,6 +5,8 @@
 
 mod clocks;
 mod figures;
+mod lead;
+mod names;
 mod noise;
 mod pairs;
 mod results;
@@ -14,6 +16,7 @@ mod study;
 mod sweep;
 
 pub use clocks::{notes as clock_notes, section as clocks};
+pub use lead::lead;
 pub use noise::{section as noise, sentence as noise_sentence, tables as noise_tables};
 pub use pairs::{notes as pair_notes, section as pairs};
 pub use rounds::section as rounds;

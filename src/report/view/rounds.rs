@@ -2,10 +2,11 @@
 //! per cent of that figure, so that 1 % is as visible at 100 ns as at 100 us.
 
 use super::figures::{self, Figure};
+use super::names::names;
 use crate::options::each_once;
 use crate::record::schema::{RateMetric, Record, Run};
 use crate::report::model::{Axis, Data, Plot, Point, Section, Series, Style, Unit, bounds, fields};
-use crate::report::number::{MEGABYTES, PERCENT, bytes, fixed, interval, short, time};
+use crate::report::number::{MEGABYTES, PERCENT, fixed, interval, short, time};
 use crate::stats::{Interval, Value};
 use serde_json::{Value as Json, json};
 
@@ -116,20 +117,12 @@ fn rounds(figure: &Figure<'_>, x: f64, slot: f64, shown: &impl Fn(f64) -> String
     figure.rounds.iter().enumerate().filter_map(point).collect()
 }
 
-/// What distinguishes the runs, a line each; if there is no room, the number of the run.
+/// What distinguishes the runs; if there is no room, their numbers.
 fn labels(runs: &[&Run]) -> Vec<String> {
-    if runs.len() > NAMED {
-        return runs.iter().map(|run| format!("#{}", run.index)).collect();
+    match runs.len() > NAMED {
+        true => runs.iter().map(|run| format!("#{}", run.index)).collect(),
+        false => names(runs),
     }
-    let waits = runs.windows(2).any(|two| two[0].case.wait != two[1].case.wait);
-    let sizes = runs.windows(2).any(|two| two[0].case.size != two[1].case.size);
-    let label = |run: &&Run| {
-        let mut words = vec![run.case.transport.name().to_owned()];
-        words.extend(waits.then(|| run.case.wait.name().to_owned()));
-        words.extend(sizes.then(|| bytes(run.case.size.0)));
-        words.join("\n")
-    };
-    runs.iter().map(label).collect()
 }
 
 fn data(figures: &[Figure<'_>]) -> Data {

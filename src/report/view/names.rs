@@ -1,0 +1,68 @@
+//! What tells the runs of a report apart, for axes and legends that have no room for whole labels.
+
+use crate::record::schema::Run;
+
+/// What tells each run from the others; where that is nothing, the number of the run. One run
+/// alone has its whole label.
+pub fn names(runs: &[&Run]) -> Vec<String> {
+    if let [run] = runs {
+        return vec![run.label.clone()];
+    }
+    let labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
+    let numbered = |(run, own): (&&Run, Option<String>)| own.unwrap_or(format!("#{}", run.index));
+    runs.iter().zip(own_words(&labels)).map(numbered).collect()
+}
+
+/// Of each label the words that not all of them have, in their order; `None` where there is none,
+/// or where another label has the same.
+fn own_words(labels: &[&str]) -> Vec<Option<String>> {
+    let split: Vec<Vec<&str>> = labels.iter().map(|label| words(label)).collect();
+    let is_shared = |word: &&str| split.iter().all(|label| label.contains(word));
+    let own = |label: &Vec<&str>| -> String {
+        let own: Vec<&str> = label.iter().copied().filter(|word| !is_shared(word)).collect();
+        own.join(" ")
+    };
+    let own: Vec<String> = split.iter().map(own).collect();
+    let is_unique = |name: &String| own.iter().filter(|other| *other == name).count() == 1;
+    own.iter().map(|name| (!name.is_empty() && is_unique(name)).then(|| name.clone())).collect()
+}
+
+/// The words of a label; a number and the unit behind it are one.
+fn words(label: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = label.trim();
+    while !rest.is_empty() {
+        let mut end = rest.find(' ').unwrap_or(rest.len());
+        let is_number = rest[..end].bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        if is_number && end < rest.len() {
+            let after = &rest[end + 1..];
+            end += 1 + after.find(' ').unwrap_or(after.len());
+        }
+        words.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_what_differs() {
+        let own = |labels: &[&str]| -> Vec<String> {
+            own_words(labels).into_iter().map(Option::unwrap).collect()
+        };
+        assert_eq!(own(&["latency tcp busy 64 B", "latency tcp block 64 B"]), ["busy", "block"]);
+        let sizes = own(&["latency tcp busy 64 B", "latency tcp busy 65536 B"]);
+        assert_eq!(sizes, ["64 B", "65536 B"], "a number keeps its unit");
+        let rates = own(&["oneway shm busy 64 B at 50000/s", "oneway shm busy 64 B at 100000/s"]);
+        assert_eq!(rates, ["50000/s", "100000/s"]);
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_has_no_name() {
+        assert_eq!(own_words(&["a b", "a b", "a c"]), [None, None, Some("c".to_owned())]);
+        assert_eq!(own_words(&["a", "a b"]), [None, Some("b".to_owned())]);
+    }
+}
