@@ -53,12 +53,13 @@ const FIGURES: &[&str] = &[
 /// A test that takes longer without a mutant is not asked. It is a simulation of hundreds of runs:
 /// what that alone notices deserves a test with a known answer.
 const QUICK: Duration = Duration::from_secs(4);
-/// Tests of other files that are asked together, the quickest first.
-const TOGETHER: usize = 20;
+/// Tests that are asked together: those of the file, of its folder and the others, of each the
+/// quickest first.
+const TOGETHER: usize = 12;
 /// Tests with a mutant are late when they take longer than this, and than so many times as long as
 /// without.
 const PATIENCE: Duration = Duration::from_secs(4);
-const TIMES_AS_LONG: u32 = 5;
+const TIMES_AS_LONG: u32 = 3;
 /// The compiler names the mistakes of one stage at a time.
 const MOST_BUILDS: usize = 20;
 
@@ -234,11 +235,16 @@ fn decide(
     if tests.is_empty() {
         return Ok(Verdict::NotReached);
     }
-    let module = module(&mutant.file) + "::";
-    let (own, others): (Vec<_>, Vec<_>) =
-        tests.iter().partition(|(test, _)| test.starts_with(&module));
-    let batches = [&own[..]].into_iter().chain(others.chunks(TOGETHER));
-    for batch in batches.filter(|batch| !batch.is_empty()) {
+    let file = module(&mutant.file) + "::";
+    let folder = file.split_inclusive("::").next().unwrap_or_default();
+    let far = |test: &str| match () {
+        () if test.starts_with(&file) => 0,
+        () if test.starts_with(folder) => 1,
+        () => 2,
+    };
+    let mut near: [Vec<&(String, Duration)>; 3] = Default::default();
+    tests.iter().for_each(|test| near[far(&test.0)].push(test));
+    for batch in near.iter().flat_map(|tests| tests.chunks(TOGETHER)) {
         let takes: Duration = batch.iter().map(|(_, takes)| *takes).sum();
         let names: Vec<&str> =
             ["--exact"].into_iter().chain(batch.iter().map(|(test, _)| test.as_str())).collect();
