@@ -311,6 +311,9 @@ mod tests {
         let a = anchor(1_000, 0, 5);
         assert_eq!(Calibration::fit(&[a, a]), None);
         assert_eq!(Calibration::fit(&[anchor(9_000, 0, 5), a]), None);
+        // Only one of the two clocks stood still.
+        assert_eq!(Calibration::fit(&[a, Anchor { raw_ns: a.raw_ns + 9, ..a }]), None);
+        assert_eq!(Calibration::fit(&[a, Anchor { ticks: a.ticks + TickSpan(9), ..a }]), None);
         assert_eq!(Calibration::fit(&[a]), None);
         assert_eq!(Calibration::fit(&[]), None);
     }
@@ -320,6 +323,24 @@ mod tests {
         let found = anchors(Source::MonotonicRaw, Duration::ZERO, 2);
         let scale = Calibration::of(Source::MonotonicRaw, &found).unwrap();
         assert_eq!((scale.ns_per_tick, scale.residual_ppb), (1.0, 0.0));
+        let ends = [anchor(100, 0, 5), anchor(400, 0, 5)];
+        assert_eq!(Calibration::of(Source::Ptp, &ends).unwrap().baseline_ns, 300.0);
+    }
+
+    #[test]
+    fn there_are_as_many_anchors_as_asked_for_and_at_least_two() {
+        let count = |asked| anchors(Source::MonotonicRaw, Duration::ZERO, asked).len();
+        assert_eq!([1, 2, 5].map(count), [2, 2, 5]);
+    }
+
+    #[test]
+    fn the_epoch_of_day_is_as_far_from_now_as_the_epoch_of_the_scale() {
+        const DAY_NS: i64 = 86_400_000_000_000;
+        let tomorrow = Source::MonotonicRaw.read() + TickSpan(DAY_NS);
+        let found = epoch_of_day(Source::MonotonicRaw, &Timebase::nanoseconds(tomorrow));
+        let now = KernelClock::REALTIME.now().0;
+        // An hour is far more than this test takes.
+        assert!((found as i64 - now as i64 - DAY_NS).abs() < DAY_NS / 24, "{found} {now}");
     }
 
     #[test]

@@ -176,6 +176,17 @@ mod tests {
     }
 
     #[test]
+    fn a_scale_that_was_wrong_all_along_is_in_the_residual_of_the_report() {
+        let source = Source::MonotonicRaw;
+        let begin = Anchor::take_from(source);
+        let base = Timebase { epoch: begin.ticks, ns_per_tick: 0.8 };
+        let clock = ChosenClock { source, anchors: vec![begin], base, ..injected("").unwrap() };
+        // The whole run says 1 ns per tick, exactly: 25 % more than what samples were scaled by.
+        let found = clock.report_over_run();
+        assert!((found.residual_ppb - 0.25e9).abs() < 1.0, "{found:?}");
+    }
+
+    #[test]
     fn the_difference_is_in_parts_per_million_of_the_kernels_time() {
         let off = AgainstKernel { measured_ns: 1.5e9, kernel_ns: 1e9 };
         assert_eq!(off.ppm(), 500_000.0);

@@ -344,6 +344,8 @@ mod tests {
         assert_eq!(clock.now(), Ticks(5));
         clock.advance(1_000);
         assert_eq!(clock.now(), Ticks(1_005));
+        clock.set(7);
+        assert_eq!(clock.now(), Ticks(7));
     }
 
     #[test]

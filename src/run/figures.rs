@@ -350,3 +350,6 @@ pub(super) fn method_notes(
     notes.extend(analysis.method_notes(case));
     notes
 }
+
+#[cfg(test)]
+mod tests;

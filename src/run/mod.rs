@@ -30,6 +30,8 @@ mod warnings;
 
 pub use keeper::Keeper;
 pub use progress::{Silent, Watcher};
+#[cfg(test)]
+pub(crate) use threads::tests::finished_thread;
 
 use crate::clock::{ChosenClock, Source};
 use crate::control::fault::Fault;

@@ -50,14 +50,15 @@ fn in_common(parts: &[ThreadResult]) -> BTreeMap<String, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::clock::Ticks;
     use crate::loops::Ended;
     use crate::sample::arena::Arena;
     use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
 
-    fn part(switches: u64, pinned: bool, settings: &[&str]) -> ThreadResult {
+    /// A thread that was preempted so often.
+    pub(crate) fn finished_thread(switches: u64, pinned: bool, settings: &[&str]) -> ThreadResult {
         let pair = |value: &&str| (value[..1].to_string(), value.to_string());
         let usage =
             ResourceUse { user_ns: 5.0, involuntary_switches: switches, ..ResourceUse::default() };
@@ -86,7 +87,10 @@ mod tests {
 
     #[test]
     fn costs_add_up_and_settings_are_those_of_all_threads() {
-        let all = usage(&[part(2, true, &["a1", "b1"]), part(3, false, &["a1", "b2"])]);
+        let all = usage(&[
+            finished_thread(2, true, &["a1", "b1"]),
+            finished_thread(3, false, &["a1", "b2"]),
+        ]);
         assert_eq!((all.user_ns, all.involuntary_switches, all.pinned), (10.0, 5, false));
         assert_eq!(
             all.effective_settings.into_iter().collect::<Vec<_>>(),

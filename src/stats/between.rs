@@ -94,3 +94,31 @@ impl<'a, T: Ranked> Inversion<'a, T> {
         std::iter::successors(next(above), move |value| next(*value))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pooled::Run;
+    use super::*;
+
+    fn interval(rounds: &[Vec<f64>], p: f64) -> [f64; 2] {
+        let pooled = Pooled(rounds.iter().map(|round| Run::sorted(round)).collect());
+        let found = Inversion::new(&pooled).unwrap().interval(p);
+        [found.low.0, found.high.0]
+    }
+
+    #[test]
+    fn rounds_that_are_equal_leave_the_step_at_the_quantile() {
+        let round: Vec<f64> = (1..=100).map(f64::from).collect();
+        // From 50 on, and below 51, the share is 0.5 in every round.
+        assert_eq!(interval(&vec![round; 3], 0.5), [50.0, 51.0]);
+    }
+
+    #[test]
+    fn a_round_without_samples_is_no_round() {
+        let round = |from: i32| (from..from + 100).map(f64::from).collect::<Vec<f64>>();
+        let mut rounds = vec![round(0), round(3), round(7)];
+        let found = interval(&rounds, 0.5);
+        rounds.push(Vec::new());
+        assert_eq!(interval(&rounds, 0.5), found);
+    }
+}

@@ -139,13 +139,40 @@ mod tests {
         }
         let lost = difference((5.0, within(4.0, 6.0)), (inf, within(9.0, inf))).unwrap();
         assert_eq!(lost.interval, within(3.0, inf));
+        let came_back = difference((inf, within(9.0, inf)), (5.0, within(4.0, 6.0))).unwrap();
+        assert_eq!(came_back.interval, within(-inf, -3.0));
         assert!(lost.excludes_zero());
+    }
+
+    #[test]
+    fn an_interval_that_ends_at_zero_does_not_exclude_it() {
+        let d = difference((10.0, within(9.0, 11.0)), (10.0, within(9.0, 11.0))).unwrap();
+        let excludes = |low, high| Difference { interval: within(low, high), ..d }.excludes_zero();
+        assert!(!excludes(0.0, 5.0) && !excludes(-5.0, 0.0));
+        assert!(excludes(0.1, 5.0) && excludes(-5.0, -0.1));
+    }
+
+    #[test]
+    fn each_quantile_that_both_have_is_compared_and_so_are_rates() {
+        let run = |add: f64| {
+            let round: Vec<f64> = (1..=1000).map(|ns| f64::from(ns) + add).collect();
+            summarize(&[round], 1.0)
+        };
+        let found = quantiles(&run(0.0), &run(10.0));
+        let absolute: Vec<Option<f64>> =
+            found.iter().map(|(_, d)| d.as_ref().map(|d| d.absolute.0)).collect();
+        assert_eq!(absolute, [Some(10.0), Some(10.0), Some(10.0), Some(10.0), None, None]);
+        assert_eq!(found[1].0, 0.5);
+        let rate = |value| Rate { value, interval: None, rounds: Vec::new() };
+        assert_eq!(rates(&rate(4.0), &rate(5.0)).unwrap().relative, Some(Value(0.25)));
     }
 
     #[test]
     fn nothing_is_relative_to_zero_and_nothing_certain_without_intervals() {
         let d = difference((0.0, within(-1.0, 1.0)), (1.0, None)).unwrap();
         assert_eq!((d.relative, d.interval, d.excludes_zero()), (None, None, false));
+        let nothing_left = difference((10.0, None), (0.0, None)).unwrap();
+        assert_eq!(nothing_left.relative, Some(Value(-1.0)));
     }
 
     #[test]

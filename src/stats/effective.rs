@@ -288,6 +288,13 @@ mod tests {
     }
 
     #[test]
+    fn a_window_without_correlation_closes_at_five_lags() {
+        let found = window(1.0, 64, 1000, |_| 0.0);
+        assert!(found.holds && (found.tau - 1.011).abs() < 1e-12, "{}", found.tau);
+        assert!((found.freedom - 1000.0 / 11.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn constant_and_tiny_series_are_worth_their_number() {
         assert_eq!(effective_n(&[vec![7.0; 1000]], 7.0), 1000.0);
         assert_eq!(effective_n(&[vec![f64::INFINITY; 99]], f64::INFINITY), 99.0);

@@ -200,6 +200,7 @@ mod tests {
         let rate = MessageRate(1000.0);
         let (periodic, poisson) = (Schedule::Periodic { rate }, Schedule::Poisson { rate });
         assert!(falls_short(periodic, 980.0, 1000) && !falls_short(periodic, 991.0, 1000));
+        assert!(!falls_short(periodic, 990.0, 1000), "99 % are enough");
         // 1000 messages spread by 3.2 %, a million by 0.1 %.
         assert!(!falls_short(poisson, 920.0, 1000) && falls_short(poisson, 880.0, 1000));
         assert!(falls_short(poisson, 980.0, 1_000_000));
@@ -225,6 +226,8 @@ mod tests {
         assert_eq!(knee(&points), Some(Found { at: 2, lies: Lies::AtLeast }));
         points[2].falls_short = true;
         assert_eq!(knee(&points), Some(Found { at: 1, lies: Lies::Within }));
+        points.iter_mut().for_each(|point| point.falls_short = true);
+        assert_eq!(knee(&points), None);
     }
 
     #[test]
@@ -239,6 +242,7 @@ mod tests {
         let points = [rising[0], rising[1], unknown, late];
         assert_eq!(knee(&points), Some(Found { at: 1, lies: Lies::AtLeast }));
         assert_eq!(knee(&points[..1]), None);
+        assert_eq!(knee(&points[1..]), None, "one of three says anything");
     }
 
     #[test]
@@ -254,6 +258,8 @@ mod tests {
         let found = highest(&[points[0], points[1], points[2], none], slo);
         assert_eq!(found, Some(Found { at: 1, lies: Lies::Within }));
         assert_eq!(highest(&[none], slo), None);
+        let equal = [Point { bounded_ns: 5e4, ..points[0] }];
+        assert_eq!(highest(&equal, slo), Some(Found { at: 0, lies: Lies::AtMost }));
     }
 
     #[test]
@@ -279,10 +285,17 @@ mod tests {
         let slow = with(Some(&rate(&[590.0, 600.0, 610.0, 600.0, 600.0, 600.0])), all);
         assert!(slow.falls_short && !slow.generator_bound);
         assert!(!with(Some(&rate(&[100.0, 600.0, 1100.0])), all).falls_short);
-        // A fifth answered; nothing answered; a tenth never sent.
+        // 99 % answered; a fifth answered; nothing answered; a tenth never sent.
+        assert!(!new(Requests { answered: 990, ..all }).falls_short);
         assert!(new(Requests { answered: 200, ..all }).falls_short);
         let none = new(Requests { answered: 0, ..all });
         assert!(none.falls_short && none.p50_ns.is_nan() && none.bounded_ns.is_nan());
         assert!(new(Requests { unsent: 100, ..all }).falls_short);
+        // A generator that waited for no buffer was too slow itself.
+        let late = |held_up| {
+            let requests = Requests { held_up, ..all };
+            Point::new(schedule, 900.0, None, requests, Some(&summary), 0.99).unwrap()
+        };
+        assert!(late(0).generator_bound && !late(1).generator_bound && late(1).falls_short);
     }
 }

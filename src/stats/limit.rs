@@ -244,6 +244,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_bound_itself_is_not_beyond_it() {
+        for side in [Side::Above, Side::Below] {
+            assert!(!side.is_beyond(1.0, 1.0));
+        }
+        assert!(Side::Above.is_beyond(1.1, 1.0) && Side::Below.is_beyond(0.9, 1.0));
+    }
+
+    #[test]
     fn limits_are_parsed_into_their_parts() {
         let quantile = |p| Figure::Quantile(Metric::HalfRtt, p);
         let (above, below) = (Side::Above, Side::Below);

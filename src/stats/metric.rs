@@ -174,6 +174,13 @@ mod tests {
     }
 
     #[test]
+    fn a_metric_lies_between_the_ends_or_at_one_of_them() {
+        let between = Metric::ALL.iter().filter(|metric| metric.is_between_ends());
+        let names: Vec<&str> = between.map(|metric| metric.name()).collect();
+        assert_eq!(names, ["one_way", "response", "service", "transfer"]);
+    }
+
+    #[test]
     fn each_metric_has_its_two_stamps() {
         let r = round(&[(10.0, 12.0, 20.0, 13.0, Flags::default())]);
         let single = Metric::ALL.iter().copied();

@@ -141,6 +141,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_histogram_lost_lies_above_every_value() {
+        let mut histogram = LiveHistogram::new(1.0).unwrap();
+        histogram.record_many(5, 2);
+        histogram.record_lost(3);
+        let bins = Bins::new(&histogram);
+        let up_to = [4.0, 5.0, f64::MAX, f64::INFINITY].map(|ns| bins.count_at_most(ns));
+        assert_eq!((up_to, bins.count()), ([0, 2, 2, 5], 5));
+        assert_eq!((bins.at_rank(2), bins.at_rank(3)), (5.0, f64::INFINITY));
+    }
+
+    #[test]
     fn a_zero_has_no_sign() {
         let pooled = Pooled(vec![Run::sorted(&[0.0, 0.0])]);
         assert_eq!(pooled.at_rank(1).to_bits(), 0.0_f64.to_bits());

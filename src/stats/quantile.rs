@@ -172,6 +172,29 @@ mod tests {
     }
 
     #[test]
+    fn of_nothing_and_of_the_extremes_there_are_no_bounds() {
+        for (p, n) in [(0.5, 0), (0.0, 100), (1.0, 100)] {
+            assert_eq!(rank_interval(p, n, n as f64), [None, None], "p = {p}, n = {n}");
+        }
+    }
+
+    #[test]
+    fn the_fewest_samples_with_bounds_have_their_extremes() {
+        assert_eq!(rank_interval(0.5, 6, 6.0), [Some(1), Some(6)]);
+        let two = Interval { low: Value(1.0), high: Value(3.0) };
+        assert_eq!(median_interval(&[3.0, 1.0]), Some(two));
+    }
+
+    #[test]
+    fn very_many_samples_have_the_ranks_of_the_normal_distribution() {
+        let n = 1_u64 << 31;
+        // n/2 -+ 1.96 sqrt(n/4) = 2^30 -+ 45413.3, rounded outward, and one more above.
+        let known = [Some((1 << 30) - 45_414), Some((1 << 30) + 45_415)];
+        assert_eq!(rank_interval(0.5, n, n as f64), known);
+        assert_eq!(rank_interval(1.0 - 1e-9, n, n as f64)[1], None);
+    }
+
+    #[test]
     fn a_quantile_needs_ten_samples_beyond_it() {
         let wanted = [(0.1, 100), (0.5, 20), (0.9, 100), (0.99, 1_000), (0.9999, 100_000)];
         for (p, least) in wanted {

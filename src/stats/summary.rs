@@ -309,4 +309,36 @@ mod tests {
         assert!(no_order.quantiles.iter().all(|q| q.within.is_none() && q.effective_n == 3.0));
         assert!(of(&no_order, 0.5).interval.is_some());
     }
+
+    #[test]
+    fn a_bound_moves_outward_by_the_larger_of_the_two_errors_of_reading() {
+        let reading = Reading { relative: 0.01, absolute_ns: 2.0 };
+        let widened = |low: f64, high: f64| {
+            let found = reading.widen(Interval { low: Value(low), high: Value(high) });
+            (found.low.0, found.high.0)
+        };
+        assert_eq!(widened(100.0, 1000.0), (98.0, 1010.0));
+        assert_eq!(widened(-1000.0, f64::INFINITY), (-1010.0, f64::INFINITY));
+    }
+
+    #[test]
+    fn a_histogram_has_the_moments_of_all_rounds_and_intervals_from_enough_raw_samples() {
+        let histogram = |values: &[(i64, u64)]| {
+            let mut all = LiveHistogram::new(2.0).unwrap();
+            values.iter().for_each(|(units, times)| all.record_many(*units, *times));
+            all
+        };
+        // 2 ns eight times, 6 ns eight times, 4 ns four times: mean 4, squares 16 * 4.
+        let rounds = [histogram(&[(1, 8), (2, 4)]), histogram(&[(3, 8)])];
+        let raw: Vec<f64> = [2.0, 6.0, 4.0, 2.0, 6.0].repeat(4);
+        let found = summarize_live(&rounds, &[&raw], 5.0);
+        assert!((found.mean - 4.0).abs() < 1e-12, "{}", found.mean);
+        assert!((found.sd - (64.0_f64 / 19.0).sqrt()).abs() < 1e-12, "{}", found.sd);
+        let median = of(&found, 0.5);
+        assert!(median.value == Some(Value(4.0)) && median.within.is_some());
+        let fewer = summarize_live(&rounds, &[&raw[1..]], 5.0);
+        assert_eq!(of(&fewer, 0.5).within, None);
+        let two = summarize_live::<Vec<f64>>(&[histogram(&[(1, 1), (3, 1)])], &[], 5.0);
+        assert!((two.sd - 8.0_f64.sqrt()).abs() < 1e-12, "{}", two.sd);
+    }
 }

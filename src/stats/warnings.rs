@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::stats::fixtures::{ar1, iid, normal, random};
     use crate::stats::rate::{Delivered, rate};
-    use crate::stats::summarize;
+    use crate::stats::{Interval, Value, summarize};
     use crate::warning::RecordedWarning;
 
     fn kinds(summary: &Summary) -> Vec<String> {
@@ -78,5 +78,39 @@ mod tests {
         assert_eq!(kinds(&summarize(&rounds, 1.0)), ["rounds_disagree"]);
         let work = [50.0, 100.0, 150.0].map(|work| Delivered { work, seconds: 1.0 });
         assert!(of_rate(RateMetric::MessageRate, &rate(&work)).is_some());
+    }
+
+    /// Which warnings 1000 samples give with this effective sample size and these intervals of p50.
+    fn warned(effective_n: f64, within: [f64; 2], between: [f64; 2]) -> Vec<Warning> {
+        let interval =
+            |[low, high]: [f64; 2]| Some(Interval { low: Value(low), high: Value(high) });
+        let mut summary = summarize(&[vec![100.0; 1000]], 1.0);
+        let median = &mut summary.quantiles[1];
+        median.effective_n = effective_n;
+        (median.within, median.between) = (interval(within), interval(between));
+        of_summary(Metric::Rtt, &summary)
+    }
+
+    #[test]
+    fn the_limits_of_correlation_and_of_what_rounds_may_differ_by_are_exact() {
+        let (metric, narrow, wide) = ("rtt", [104.0, 106.0], [100.0, 110.0]);
+        let few = Warning::TooFewSamples { metric, p: 0.999, count: 1000, needed: 10_000 };
+        assert_eq!(warned(100.0, narrow, [100.0, 108.0]), std::slice::from_ref(&few));
+        let correlated = Warning::Autocorrelated { metric, p: 0.5, count: 1000, effective_n: 99.0 };
+        let disagree = Warning::RoundsDisagree { metric, p: 0.5, ratio: 5.0 };
+        assert_eq!(warned(99.0, narrow, wide), [few.clone(), correlated, disagree]);
+        assert_eq!(warned(100.0, [104.0, 104.0], wide), [few], "no width to compare with");
+    }
+
+    #[test]
+    fn a_rate_varies_where_its_interval_reaches_further_than_a_tenth() {
+        let rate = |low: f64, high: f64| {
+            let interval = Some(Interval { low: Value(low), high: Value(high) });
+            of_rate(RateMetric::Bandwidth, &Rate { value: 100.0, interval, rounds: Vec::new() })
+        };
+        assert_eq!(rate(90.0, 110.0), None);
+        assert_eq!(rate(0.0, f64::INFINITY), None);
+        let Some(Warning::RateVaries { share, .. }) = rate(80.0, 120.0) else { panic!() };
+        assert_eq!(share, 0.2);
     }
 }

@@ -93,6 +93,20 @@ fn traffic_agrees_with_a_true_model_and_bounds_the_offset_itself() {
 }
 
 #[test]
+fn a_known_message_bounds_the_offset() {
+    let at = |ns: f64, bound_ns: f64| BoundedTime { ns, bound_ns };
+    let check = |heard: f64| {
+        let message =
+            Message { sent: at(100.0, 0.0), reached: at(350.0, 20.0), heard: Some(at(heard, 0.0)) };
+        cross_check_with_traffic(5.0, [message]).unwrap()
+    };
+    // It reached the other 250 after it was sent, and 50 after its answer was back.
+    let found = check(300.0);
+    assert_eq!((found.least_ns, found.most_ns, found.beyond_ns), (Some(55.0), Some(255.0), 30.0));
+    assert_eq!(check(329.0).beyond_ns, 0.0, "1 ns may be rounding");
+}
+
+#[test]
 fn traffic_contradicts_a_model_that_is_wrong_by_more_than_the_way_is_long() {
     let at = LocalNs(1e9);
     for (wrong_ns, answered, seen) in [
@@ -126,4 +140,7 @@ fn two_models_agree_where_their_bounds_meet() {
     assert_eq!(by_model(&stated(truth), &one, at).beyond_ns, 0.0);
     let check = by_model(&stated(truth + 50_000.0), &one, at);
     assert!((30_000.0..50_000.0).contains(&check.beyond_ns), "{check:?}");
+    let check = by_model(&one, &stated(3e9), at);
+    let off = [check.least_ns.unwrap() - (3e9 - 500.0), check.most_ns.unwrap() - (3e9 + 500.0)];
+    assert!(off.iter().all(|ns| ns.abs() < 1.0), "{check:?}");
 }

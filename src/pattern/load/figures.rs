@@ -139,3 +139,75 @@ fn unit(metric: RateMetric) -> &'static str {
         _ => "ns/read",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timebase;
+    use crate::record::schema::Round;
+    use crate::run::finished_thread;
+
+    /// What costs a round with `received` answers, 800 ns of the client's CPU and 400 ns of the
+    /// server's, by a server's clock of 2 GHz.
+    fn costs(received: u64, pool: PoolUse) -> Vec<(RateMetric, f64)> {
+        let ends = [(800.0, PoolUse::default()), (400.0, pool)].map(|(cpu_ns, pool)| {
+            let mut thread = finished_thread(0, true, &[]);
+            let outcome = thread.outcome.as_mut().unwrap();
+            (outcome.usage.cpu_ns, outcome.pool) = (cpu_ns, pool);
+            [thread]
+        });
+        let case = crate::pattern::oneway::request(Default::default());
+        let counts = Counts { received, ..Counts::default() };
+        let mut found = Costs::default();
+        found.take(&RoundSeen {
+            case: &case.plan().unwrap().cases.remove(0),
+            samples: &RoundSamples::default(),
+            round: &Round { counts, ..Round::default() },
+            client: &ends[0],
+            server: &ends[1],
+            server_time: &Timebase { epoch: Ticks(0), ns_per_tick: 0.5 },
+        });
+        found.figures().map(|figure| (figure.metric, figure.rate.value)).collect()
+    }
+
+    #[test]
+    fn costs_are_those_of_a_request_of_a_poll_and_of_a_read() {
+        let cpu = [(RateMetric::CpuClient, 200.0), (RateMetric::CpuServer, 100.0)];
+        assert_eq!(costs(4, PoolUse::default()), cpu);
+        assert_eq!(costs(0, PoolUse::default()), []);
+        let pool = PoolUse {
+            reads: 10,
+            buffer_ticks: 1000,
+            empty_polls: 40,
+            empty_ticks: 200,
+            full_polls: 5,
+            full_ticks: 300,
+            completions: 20,
+            request_polls: 2,
+            buffer_empty_ticks: 60,
+            buffer_full_ticks: 140,
+            ..PoolUse::default()
+        };
+        let mut known = BTreeMap::from([
+            (RateMetric::CpuClient, 200.0),
+            (RateMetric::CpuServer, 100.0),
+            (RateMetric::CompletionsPerPoll, 4.0),
+            (RateMetric::BufferTime, 50.0),
+            (RateMetric::EmptyPollTime, 10.0),
+            (RateMetric::FullPollTime, 15.0),
+            (RateMetric::EmptyPolls, 4.0),
+            (RateMetric::FullPolls, 0.5),
+            (RateMetric::RequestsPerPoll, 5.0),
+            (RateMetric::BufferPollTime, 10.0),
+            (RateMetric::BufferEmptyPollTime, 3.0),
+            (RateMetric::BufferFullPollTime, 7.0),
+        ]);
+        assert_eq!(BTreeMap::from_iter(costs(4, pool)), known);
+        // Without full polls there is nothing that came of one.
+        known.remove(&RateMetric::CompletionsPerPoll);
+        known.insert(RateMetric::FullPolls, 0.0);
+        assert_eq!(BTreeMap::from_iter(costs(4, PoolUse { full_polls: 0, ..pool })), known);
+        let unpolled = PoolUse { full_polls: 0, empty_polls: 0, ..pool };
+        assert_eq!(costs(4, unpolled), cpu, "no pools are measured");
+    }
+}

@@ -1,0 +1,170 @@
+//! Rounds with known samples, and what a run makes of them.
+
+use super::*;
+use crate::clock::{Ticks, Timebase};
+use crate::pattern::{bandwidth, latency, registry};
+use crate::plan::Request;
+use crate::run::finished_thread;
+use crate::run::round::RankResult;
+use crate::sample::{Flags, Sample};
+use crate::stats::rate::Delivered;
+
+const INF: f64 = f64::INFINITY;
+
+fn run(request: Request) -> RunSoFar {
+    let case = request.plan().unwrap().cases.remove(0);
+    let analysis = registry::analysis(case.pattern.name()).unwrap();
+    RunSoFar::new(0, &case, analysis, &[], 1)
+}
+
+fn closed() -> RunSoFar {
+    run(latency::request(Default::default()))
+}
+
+/// Six rounds of 1000 durations, which `of` makes of numbers from 0 to 1.
+fn rounds(of: fn(f64) -> f64) -> Vec<Vec<f64>> {
+    let round = |seed: usize| (0..1000).map(move |i| of(((i * 7919 + seed) % 1000) as f64 / 1e3));
+    (0..6).map(|seed| round(seed).collect()).collect()
+}
+
+fn widest_of(series: &[Vec<f64>]) -> (String, Option<f64>) {
+    let mut run = closed();
+    run.series.insert(Metric::HalfRtt, series.to_vec());
+    run.widest()
+}
+
+fn reach(series: &[Vec<f64>], p: f64) -> [f64; 2] {
+    let summary = summarize(series, INF);
+    let quantile = summary.quantile(p).unwrap();
+    let (value, interval) = (quantile.value.unwrap().0, quantile.interval.unwrap());
+    [(value - interval.low.0) / value, (interval.high.0 - value) / value]
+}
+
+#[test]
+fn the_widest_interval_is_that_of_the_quantile_that_reaches_further_to_either_side() {
+    let tail = rounds(|u| 1000.0 / (1.001 - u));
+    let [low, high] = reach(&tail, 0.99);
+    assert!(high > low && high > reach(&tail, 0.5)[1]);
+    assert_eq!(widest_of(&tail), ("half_rtt p99".into(), Some(high)));
+    let foot = rounds(|u| 1500.0 + (u - 0.5) * if u < 0.5 { 1000.0 } else { 10.0 });
+    let [low, high] = reach(&foot, 0.5);
+    assert!(low > high && low > reach(&foot, 0.99)[0]);
+    let (name, found) = widest_of(&foot);
+    assert_eq!(name, "half_rtt p50");
+    assert!((found.unwrap() - low).abs() < 1e-12);
+    let short: Vec<Vec<f64>> = rounds(|u| u).into_iter().map(|r| r[..100].to_vec()).collect();
+    assert_eq!(widest_of(&short), ("half_rtt p99".into(), None), "p99 has no interval");
+}
+
+fn decided(done: u32, work: &[f64], rounds: Rounds) -> (Option<u32>, Option<String>) {
+    let mut run = run(bandwidth::request(Default::default()));
+    run.rounds = vec![Round::default(); done as usize];
+    run.work.delivered = work.iter().map(|work| Delivered { work: *work, seconds: 1.0 }).collect();
+    run.decide(rounds);
+    (run.enough, run.stop.map(|stop| stop.unwrap()))
+}
+
+#[test]
+fn the_first_rounds_decide_how_many_are_enough() {
+    let rounds = |until| Rounds { least: 6, most: 30, until };
+    let six = [100.0, 100.0, 100.0, 100.0, 100.0, 130.0];
+    assert_eq!(decided(5, &six[..5], rounds(None)), (None, None));
+    let all = decided(6, &six, rounds(None)).1.unwrap();
+    assert_eq!(all, "all 6 rounds were measured");
+    assert_eq!(decided(5, &six[..5], rounds(Some(0.1))), (None, None));
+    // The rate is 105, its interval reaches to 130: a share of 25/105, which 6 * (25/105/0.2)^2
+    // rounds would bring to 0.2.
+    assert_eq!(decided(6, &six, rounds(Some(0.2))), (Some(9), None));
+    assert_eq!(decided(6, &six, rounds(Some(0.01))), (Some(30), None));
+    let (enough, met) = decided(6, &six, rounds(Some(25.0 / 105.0)));
+    assert_eq!(enough, Some(6));
+    let sentence =
+        "after 6 rounds the interval of the rate reaches ±23.810 %: target ±23.810 % met";
+    assert_eq!(met.unwrap(), sentence);
+    let most = Rounds { least: 6, most: 6, until: Some(0.2) };
+    let missed = decided(6, &six, most).1.unwrap();
+    assert!(missed.ends_with("target ±20.000 % missed, and --rounds allows no more rounds"));
+}
+
+#[test]
+fn samples_without_rows_count_with_the_others() {
+    let mut beyond = LiveHistogram::new(0.5).unwrap();
+    beyond.record_ns_many(3000.0, 3);
+    beyond.record_lost(2);
+    let mut run = closed();
+    run.series = BTreeMap::from([
+        (Metric::Rtt, vec![vec![1000.0, INF]]),
+        (Metric::HalfRtt, vec![vec![500.0, INF]]),
+    ]);
+    run.beyond = vec![BTreeMap::from([(Metric::Service, beyond)])];
+    for (metric, mean, most) in [(Metric::Rtt, 2500.0, 3000.0), (Metric::HalfRtt, 1250.0, 1500.0)] {
+        let found = run.summary(metric, INF);
+        assert_eq!((found.count, found.lost), (7, 3));
+        assert!((found.mean / mean - 1.0).abs() < 1e-3, "{}", found.mean);
+        assert!((found.max_finite.0 / most - 1.0).abs() < 1e-3, "{}", found.max_finite.0);
+    }
+    assert_eq!(counted_as(Metric::Response), Metric::Response);
+}
+
+#[test]
+fn a_round_lasts_from_the_first_begin_to_the_last_end_of_the_threads_that_ran() {
+    let thread = |started_ns, length_ns| Thread { started_ns, length_ns, ..Thread::default() };
+    let mut round = Round::default();
+    take_threads(vec![thread(10.0, 20.0), thread(5.0, 10.0), thread(1.0, 0.0)], &mut round);
+    assert_eq!((round.started_ns, round.length_ns, round.threads.len()), (5.0, 25.0, 3));
+    let mut round = Round::default();
+    take_threads(vec![thread(10.0, 20.0)], &mut round);
+    assert_eq!((round.started_ns, round.length_ns, round.threads.len()), (10.0, 20.0, 0));
+}
+
+/// Two threads at each end by a clock of 2 GHz: what they counted beyond their rows, what recording
+/// costs, and messages of nobody.
+fn finished() -> RoundResult {
+    let thread = |from: u64, beyond_ticks: i64| {
+        let mut thread = finished_thread(0, true, &[]);
+        let outcome = thread.outcome.as_mut().unwrap();
+        let mut service = LiveHistogram::new(1.0).unwrap();
+        service.record_many(beyond_ticks, 3);
+        outcome.beyond.service = Some(service.to_sparse());
+        outcome.span = (Ticks(from), Ticks(from + 4_000));
+        (outcome.overhead, outcome.recording_ticks) = (vec![100], 8.0);
+        outcome.counts.foreign = from / 2_000;
+        thread
+    };
+    let rank = |role| RankResult { role, threads: vec![thread(0, 1000), thread(2_000, 3000)] };
+    let ranks = vec![rank(Role::Client), rank(Role::Server)];
+    RoundResult { ranks, fault: None, start: None, ran: None }
+}
+
+#[test]
+fn what_threads_counted_in_ticks_is_in_nanoseconds() {
+    let time = Timebase { epoch: Ticks(0), ns_per_tick: 0.5 };
+    let mut run = closed();
+    let stamps = |at: f64| [f64::NAN, at, f64::NAN, at + 600.0, f64::NAN];
+    let sample = |number: u64| {
+        let flags = if number == 0 { Flags::WARMUP } else { Flags::default() };
+        Sample::new(number, 8, stamps(number as f64 * 1e3), flags)
+    };
+    let samples = RoundSamples { samples: (0..3).map(sample).collect(), ..Default::default() };
+    let round = Round { counts: Counts { sent: 3, ..Counts::default() }, ..Round::default() };
+    let counts = vec![Counts { sent: 1, ..Counts::default() }, Counts::default()];
+    let case = run.case.clone();
+    let seen = Seen { counts, samples, times: Times::of_one_host(&time) };
+    run.take(&case, round, finished(), seen);
+    let taken = &run.rounds[0];
+    assert_eq!((taken.samples, taken.samples_in_histogram_only, run.counts.sent), (3, 6, 3));
+    assert_eq!((taken.started_ns, taken.length_ns), (0.0, 3_000.0));
+    let threads: Vec<_> =
+        taken.threads.iter().map(|t| (t.started_ns, t.length_ns, t.counts.sent)).collect();
+    assert_eq!(threads, [(0.0, 2_000.0, 1), (1_000.0, 2_000.0, 0)]);
+    assert_eq!(run.series[&Metric::HalfRtt], [[300.0, 300.0]]);
+    let (least, most) = {
+        let beyond = &run.beyond[0][&Metric::Service];
+        (beyond.min_ns().unwrap(), beyond.max_ns().unwrap())
+    };
+    assert_eq!((least, most), (500.0, 1500.0));
+    let foreign = |w: &&Warning| matches!(w, Warning::UnknownSequence { messages: 1 });
+    assert_eq!(run.warnings.iter().filter(foreign).count(), 2, "{:?}", run.warnings);
+    assert!(!run.is_over());
+    assert_eq!((run.overhead, run.recording_ns), (vec![vec![50.0], vec![50.0]], vec![4.0; 2]));
+}
