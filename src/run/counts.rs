@@ -128,4 +128,54 @@ mod tests {
         assert_eq!(found, Delivered { work: 20.0, seconds: 4.0 });
         assert_eq!(between([].into_iter(), 1.0), Delivered { work: 0.0, seconds: 0.0 });
     }
+
+    /// The counts of a round whose ends have sent and received so many messages; `None`: the
+    /// client was killed.
+    fn counted(
+        arrivals: Arrivals,
+        client: Option<[u64; 2]>,
+        server: [u64; 2],
+        samples: &[Sample],
+    ) -> [u64; 4] {
+        let case = crate::pattern::latency::request(Default::default());
+        let end = |of: Option<[u64; 2]>| {
+            let mut thread = crate::run::finished_thread(0, true, &[]);
+            thread.outcome = thread.outcome.zip(of).map(|(mut outcome, [sent, received])| {
+                (outcome.counts.sent, outcome.counts.received) = (sent, received);
+                outcome
+            });
+            thread
+        };
+        let case = case.plan().unwrap().cases.remove(0);
+        let found = counts(&case, arrivals, &end(client), Some(&end(Some(server))), samples);
+        [found.sent, found.received, found.unfinished, found.warmup]
+    }
+
+    /// Samples without a stamp of receipt but for the first two.
+    fn samples(flags: &[Flags]) -> Vec<Sample> {
+        let sample = |(number, flags): (usize, &Flags)| {
+            let receive = if number < 2 { 5.0 } else { f64::NAN };
+            Sample::new(number as u64, 8, [0.0, 0.0, f64::NAN, receive, f64::NAN], *flags)
+        };
+        flags.iter().enumerate().map(sample).collect()
+    }
+
+    #[test]
+    fn messages_count_where_they_arrive() {
+        let samples = samples(&[Flags::default(); 12]);
+        let of = |arrivals| counted(arrivals, Some([10, 3]), [5, 8], &samples);
+        assert_eq!(of(Arrivals::AtServer), [10, 8, 2, 0]);
+        assert_eq!(of(Arrivals::AtClient), [10, 3, 7, 0]);
+        assert_eq!(of(Arrivals::AtBoth), [15, 11, 4, 0]);
+    }
+
+    #[test]
+    fn samples_say_what_an_end_that_was_killed_did_not_count() {
+        let warm = Flags::WARMUP;
+        let samples = samples(&[warm, warm.with(Flags::MISSED), Flags::default()]);
+        let of = |client, server| counted(Arrivals::AtServer, client, server, &samples);
+        assert_eq!(of(None, [0, 0]), [3, 2, 1, 1]);
+        assert_eq!(of(None, [0, 8]), [8, 8, 0, 1]);
+        assert_eq!(of(Some([10, 0]), [0, 0]), [10, 2, 8, 1]);
+    }
 }

@@ -127,6 +127,37 @@ mod tests {
         assert_eq!(mann_kendall(&[5.0; 20]), 0.0);
         // With ties: rising pairs 3, falling 4: S = -1, and the continuity correction leaves 0.
         assert_eq!(mann_kendall(&[1.0, 1.0, 2.0, 0.5, 1.0]), 0.0);
+        // Two pairs of ties: S = 4, variance (4 * 3 * 13 - 2 * 2 * 9) / 18 = 120 / 18.
+        let tied = mann_kendall(&[1.0, 1.0, 2.0, 2.0]);
+        assert!((tied - 3.0 / (120.0_f64 / 18.0).sqrt()).abs() < 1e-12, "{tied}");
+    }
+
+    /// Twenty windows of twenty samples: in each the numbers from 1 to 20 times one factor.
+    fn windows(factors: [f64; WINDOWS]) -> Vec<f64> {
+        let window = |factor: f64| (1..=20).map(move |number| f64::from(number) * factor);
+        factors.into_iter().flat_map(window).collect()
+    }
+
+    #[test]
+    fn the_shortest_round_that_is_judged_has_the_lower_median_of_each_window() {
+        assert_eq!(window_medians(&windows([1.0; WINDOWS])), Some(vec![10.0; WINDOWS]));
+        for wrong in [0.0, -1.0, f64::INFINITY] {
+            let mut factors = [1.0; WINDOWS];
+            factors[3] = wrong;
+            assert_eq!(window_medians(&windows(factors)), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_a_first_window_that_is_the_slowest_and_much_slower_is_a_short_warm_up() {
+        let is_short = |first: f64, other: f64| {
+            let mut factors = [1.0; WINDOWS];
+            (factors[0], factors[9]) = (first, other);
+            short_warmup(Metric::Rtt, &[windows(factors)]).is_some()
+        };
+        assert!(is_short(1.2, 1.0) && is_short(1.2, 1.1));
+        assert!(!is_short(1.04, 1.0), "slowest, but not by much");
+        assert!(!is_short(1.2, 1.3) && !is_short(1.2, 1.2), "slow, but not the slowest");
     }
 
     #[test]

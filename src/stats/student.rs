@@ -45,5 +45,9 @@ mod tests {
     fn a_large_mean_does_not_drown_the_deviation() {
         let (mean, sd) = mean_sd([1e15 + 1.0, 1e15 + 2.0, 1e15 + 3.0].into_iter());
         assert_eq!((mean, sd), (1e15 + 2.0, 1.0));
+        // The mean 1e16 + 4/3 is rounded to 1e16 + 2; the squares are 8/3 all the same.
+        let (_, sd) = mean_sd([1e16, 1e16 + 2.0, 1e16 + 2.0].into_iter());
+        assert!((sd - (4.0_f64 / 3.0).sqrt()).abs() < 1e-12, "{sd}");
+        assert_eq!(mean_sd([1.0, 3.0].into_iter()), (2.0, 2.0_f64.sqrt()));
     }
 }

@@ -336,6 +336,8 @@ mod tests {
         assert!((found.sd - (64.0_f64 / 19.0).sqrt()).abs() < 1e-12, "{}", found.sd);
         let median = of(&found, 0.5);
         assert!(median.value == Some(Value(4.0)) && median.within.is_some());
+        // Of two rounds that differ so much it is all that was measured, and half a unit more.
+        assert_eq!(median.between, Some(Interval { low: Value(1.0), high: Value(7.0) }));
         let fewer = summarize_live(&rounds, &[&raw[1..]], 5.0);
         assert_eq!(of(&fewer, 0.5).within, None);
         let two = summarize_live::<Vec<f64>>(&[histogram(&[(1, 1), (3, 1)])], &[], 5.0);

@@ -103,6 +103,12 @@ mod tests {
     }
 
     #[test]
+    fn a_series_that_grows_gives_a_warning() {
+        let grows: Vec<f64> = (0..4000).map(|number| 100.0 + f64::from(number) / 10.0).collect();
+        assert_eq!(of_series(Metric::Rtt, &[grows]).len(), 1);
+    }
+
+    #[test]
     fn a_rate_varies_where_its_interval_reaches_further_than_a_tenth() {
         let rate = |low: f64, high: f64| {
             let interval = Some(Interval { low: Value(low), high: Value(high) });
