@@ -96,7 +96,14 @@ fn a_log_has_the_quantiles_of_the_record() {
             None => drop(of_tags.insert(tag, histogram)),
         }
     }
+    let text = String::from_utf8(bytes).unwrap();
     let record = read_record(&dir).unwrap();
+    let comments = text.lines().filter_map(|line| {
+        let (_, never) =
+            line.strip_prefix("#latency_synthetic_busy_64_B:rtt ")?.split_once(": ")?;
+        never.strip_suffix(" never arrived, here 24 h")?.parse::<u64>().ok()
+    });
+    assert_eq!(comments.sum::<u64>(), record.runs[0].figures[0].summary.lost, "{text}");
     for figure in &record.runs[0].figures {
         let metric = figure.metric.name();
         let log = &of_tags[&format!("latency_synthetic_busy_64_B:{metric}")];

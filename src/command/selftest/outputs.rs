@@ -70,6 +70,15 @@ fn forms_without_stall(kept: &Kept) -> Fallible<Vec<&'static str>> {
         let stalled = samples.iter().filter(|one| one.receive_ns - one.submit_ns == 5e6);
         forms.push((name, stalled.count() == 1));
     }
+    // In s, and in ms of a class that is 0.1 % wide; in us.
+    for (format, shown) in [
+        (Format::Openmetrics, "\"} 0.005\n"),
+        (Format::Hlog, ":rtt,0.000,0.006,5.00"),
+        (Format::Trace, "\"dur\":5000.0,"),
+    ] {
+        let text = exported(&kept.dir, format, Rows::Values)?;
+        forms.push((format.name(), String::from_utf8(text)?.contains(shown)));
+    }
     Ok(forms.into_iter().filter(|(_, seen)| !seen).map(|(name, _)| name).collect())
 }
 
@@ -99,12 +108,17 @@ fn same(read: &[Sample], truth: &[Sample]) -> bool {
     read.iter().map(bits).eq(truth.iter().map(bits))
 }
 
-/// The samples of a run directory by each format.
+fn exported(dir: &Path, format: Format, rows: Rows) -> Fallible<Vec<u8>> {
+    let mut text = Vec::new();
+    let selection = Selection { rows, ..Selection::default() };
+    export_to(dir, format, &selection, Path::new("memory"), &mut text)?;
+    Ok(text)
+}
+
+/// The samples of a run directory by each table's format.
 fn read_back(dir: &Path) -> Fallible<Vec<(&'static str, Vec<Sample>)>> {
     let read = |format: &Format| {
-        let mut text = Vec::new();
-        let stamps = Selection { rows: Rows::Stamps, ..Selection::default() };
-        export_to(dir, *format, &stamps, Path::new("memory"), &mut text)?;
+        let text = exported(dir, *format, Rows::Stamps)?;
         let samples = match format {
             Format::Csv => read_csv(std::str::from_utf8(&text)?),
             Format::Json => read_json(&text),
