@@ -75,12 +75,13 @@ struct Notation {
 const MOST_DIGITS: usize = 19;
 
 impl Notation {
-    /// A number as it is written, and its unit in the smallest one.
+    /// A number as it is written, and what one of it is in the smallest unit.
     fn split<'a>(&self, text: &'a str) -> Option<(&'a str, u64)> {
         let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-        let (number, unit) = text.split_at(end);
+        let (number, rest) = text.split_at(end);
+        let (power, unit) = power_of_ten(rest)?;
         let (_, factor) = self.units.iter().find(|(name, _)| *name == unit.trim_start())?;
-        Some((number, *factor))
+        Some((number, factor.checked_mul(power)?))
     }
 
     /// A quantity that is a whole number of its smallest unit, exactly as written: 0.3us is 300 ns
@@ -108,6 +109,22 @@ impl Notation {
     }
 }
 
+/// The factor that a text such as `e6kB` starts with, and what follows; 1 where there is none.
+fn power_of_ten(text: &str) -> Option<(u64, &str)> {
+    let Some(rest) = text.strip_prefix(['e', 'E']) else { return Some((1, text)) };
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (exponent, unit) = rest.split_at(end);
+    Some((10u64.checked_pow(exponent.parse().ok()?)?, unit))
+}
+
+/// A whole number as it is typed, such as 500 or 1e6.
+pub fn whole_number(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    let (power, rest) = power_of_ten(rest)?;
+    digits.parse::<u64>().ok().filter(|_| rest.is_empty())?.checked_mul(power)
+}
+
 /// A value in the first of these units that is not above it, or in the last.
 fn scaled(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
     let fits = units.iter().find(|(unit, _)| value >= *unit).or(units.last());
@@ -133,9 +150,14 @@ const SIZES: Notation = Notation {
         ("kB", 1_000),
         ("MB", 1_000_000),
         ("GB", 1_000_000_000),
+        // Not in lower case: perftest, iperf3, qperf and netperf agree on `64K`, but `64k` is
+        // 65536 B to iperf3 and 64000 B to qperf and netperf.
+        ("K", 1 << 10),
+        ("M", 1 << 20),
+        ("G", 1 << 30),
     ],
-    allowed: "a whole number of bytes such as 64, 64B, 64KiB, 1MiB (2^10, 2^20) or 64kB, 1MB \
-              (10^3, 10^6)",
+    allowed: "a whole number of bytes such as 64, 64K or 64KiB, 1M or 1MiB (2^10, 2^20), 64kB, 1MB \
+              (10^3, 10^6) or 1e6",
 };
 
 impl FromStr for Bytes {
@@ -169,9 +191,13 @@ const TIMES: Notation = Notation {
     kind: "time",
     units: &[
         ("ns", 1),
+        ("nsec", 1),
         ("us", 1_000),
+        ("usec", 1_000),
         ("ms", 1_000_000),
+        ("msec", 1_000_000),
         ("s", 1_000_000_000),
+        ("sec", 1_000_000_000),
         ("min", 60_000_000_000),
         ("h", 3_600_000_000_000),
     ],
@@ -262,8 +288,25 @@ mod tests {
     }
 
     #[test]
+    fn what_the_peers_users_write_is_understood_where_all_agree_on_it() {
+        for (text, bytes) in [("64K", 65536), ("1M", 1 << 20), ("2G", 2 << 30), ("1e6", 1_000_000)]
+        {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        for (text, ns) in [("10sec", 10_000_000_000), ("5usec", 5_000), ("1e3ns", 1_000)] {
+            assert_eq!(text.parse(), Ok(Span(ns)), "{text}");
+        }
+        assert_eq!("1e6".parse(), Ok(MessageRate(1e6)));
+        assert_eq!("2.5e5/s".parse(), Ok(MessageRate(2.5e5)));
+        assert_eq!((whole_number("1e6"), whole_number("20")), (Some(1_000_000), Some(20)));
+        for bad in ["", "e6", "1e", "1e99", "1e6k", "-1", "1.5e3"] {
+            assert_eq!(whole_number(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
     fn what_is_ambiguous_or_wrong_is_refused_with_what_is_allowed() {
-        for bad in ["", "64K", "64k", "-1", "1.5", "1e3", "64 kib", "99999999999GiB", "NaN"] {
+        for bad in ["", "64k", "1m", "-1", "1.5", "1e", "1e99", "64 kib", "99999999999GiB", "NaN"] {
             let refusal = bad.parse::<Bytes>().unwrap_err();
             assert!(refusal.contains(&format!("'{bad}'")) && refusal.contains("use "));
         }
@@ -273,7 +316,7 @@ mod tests {
         ] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
         }
-        for bad in ["0", "1G", "-5", "1e9"] {
+        for bad in ["0", "1G", "-5", "1e10"] {
             assert!(bad.parse::<MessageRate>().is_err(), "{bad}");
         }
         for bad in ["0gbit", "1", "1Gb/s", "1bit", "9kbit", "2000gbit", "-1gbit"] {

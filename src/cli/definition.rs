@@ -1,6 +1,7 @@
 //! The whole definition of the command line, and the texts that it gives itself.
 
 use super::command_def::CommandDef;
+use super::peers::page;
 use super::tables::{self, argument, of_command, of_pattern, read_command};
 use super::{Command, commands, common_options, refuse};
 use crate::options::{self, Named, OptionDef, UsageError};
@@ -45,11 +46,17 @@ const MAN: CommandDef = CommandDef {
 };
 
 const HELP: CommandDef = CommandDef {
-    about: "Print help on a command, or the options of a transport",
+    about: "Print help on a command, a transport, or another program's words (help perftest)",
     examples: "
   wiregauge help latency
-  wiregauge help verbs",
-    operands: &[OptionDef::parsed::<String>("NAME", "A command or a transport").list()],
+  wiregauge help verbs
+  wiregauge help perftest",
+    operands: &[OptionDef::parsed::<String>(
+        "NAME",
+        "A command, a transport, or another program: iperf3, sockperf, perftest, qperf, netperf, \
+         OSU, hyperfine",
+    )
+    .list()],
     ..CommandDef::new("help", |typed| help(typed.operands("NAME")).map(Command::Text))
 };
 
@@ -142,17 +149,16 @@ fn help(names: &[OsString]) -> Result<Vec<u8>, UsageError> {
         let text = of_transport(transport).render_help().to_string();
         return Ok(text.into_bytes());
     }
+    if let [name] = words.as_slice()
+        && let Some(peer) = page::find(name)
+    {
+        return Ok(page::text(peer).into_bytes());
+    }
     let mut whole = definition(false);
     whole.build();
     let mut known = &whole;
     for word in &words {
-        known = known.find_subcommand(word).ok_or_else(|| {
-            UsageError(format!(
-                "no help on '{word}': use a command ({}) or a transport ({})",
-                refuse::commands(known),
-                tables::transport_names()
-            ))
-        })?;
+        known = known.find_subcommand(word).ok_or_else(|| refuse::no_help(known, word))?;
     }
     Ok(known.clone().render_help().to_string().into_bytes())
 }

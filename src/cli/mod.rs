@@ -11,8 +11,10 @@ mod commands;
 mod common_options;
 mod definition;
 pub mod entry;
+mod peers;
 mod place;
 mod refuse;
+mod suggest;
 mod tables;
 mod testbed;
 pub mod values;
@@ -147,7 +149,11 @@ pub fn parse(typed: &[OsString]) -> Result<Command, UsageError> {
     match definition.try_get_matches_from_mut(typed) {
         Ok(matches) => definition::read(&matches),
         Err(error) if refuse::is_text(&error) => Ok(Command::Text(error.to_string().into_bytes())),
-        Err(error) => Err(refuse::refusal(&definition, typed, &error)),
+        Err(error) => {
+            let mut whole = definition::definition(true);
+            whole.build();
+            Err(refuse::refusal(&whole, typed, &error))
+        }
     }
 }
 

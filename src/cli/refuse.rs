@@ -1,5 +1,6 @@
 //! From the parser's complaint to one sentence that names what was wrong and what is allowed.
 
+use super::suggest::{self, Answer, options};
 use crate::options::UsageError;
 use crate::plan::written::{one_line, shortened};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -14,7 +15,7 @@ pub fn is_text(error: &clap::Error) -> bool {
     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
 }
 
-/// The sentence.
+/// The sentence. The definition has the options of the transports too, for suggestions.
 pub fn refusal(definition: &clap::Command, typed: &[OsString], error: &clap::Error) -> UsageError {
     UsageError(plain(&sentence(definition, typed, error)))
 }
@@ -25,19 +26,16 @@ pub fn plain(sentence: &str) -> String {
 }
 
 fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Error) -> String {
-    let (command, name) = spoken(definition, arguments);
+    let (command, names) = spoken(definition, arguments);
+    let name = called(&names);
     let text = |kind| texts(error, kind).join(" and ");
     let argument = text(ContextKind::InvalidArg);
     let option = option_name(&argument);
     match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let near = near(error, ContextKind::SuggestedArg);
-            unknown(definition, command, &name, &argument, &near)
-        }
+        ErrorKind::UnknownArgument => unknown(definition, command, &name, &argument),
         ErrorKind::InvalidSubcommand => {
             let typed = text(ContextKind::InvalidSubcommand);
-            let near = near(error, ContextKind::SuggestedSubcommand);
-            format!("there is no command '{typed}'{near}: use {}", commands(command))
+            no_command(command, &name, &typed)
         }
         ErrorKind::InvalidValue => invalid_value(error, &argument),
         ErrorKind::ValueValidation => {
@@ -54,11 +52,11 @@ fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Er
     }
 }
 
-/// The command that the arguments name, and how to call it.
-fn spoken<'a>(
+/// The command that the arguments name, and the names that lead to it.
+pub fn spoken<'a>(
     definition: &'a clap::Command,
     arguments: &[OsString],
-) -> (&'a clap::Command, String) {
+) -> (&'a clap::Command, Vec<&'a str>) {
     let mut words = arguments.iter().skip(1);
     let (mut command, mut names) = (definition, Vec::new());
     // What follows `--` is another program's.
@@ -69,7 +67,12 @@ fn spoken<'a>(
             names.push(named.get_name());
         }
     }
-    if names.is_empty() { (definition, "wiregauge".to_owned()) } else { (command, names.join(" ")) }
+    (command, names)
+}
+
+/// How a command is called in a sentence.
+fn called(names: &[&str]) -> String {
+    if names.is_empty() { "wiregauge".to_owned() } else { names.join(" ") }
 }
 
 /// What the parser says of one kind: none, one or several texts.
@@ -81,51 +84,61 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
-/// What the parser takes for the nearest to what was typed.
-fn near(error: &clap::Error, kind: ContextKind) -> String {
-    let near = texts(error, kind).into_iter().next();
-    near.map_or_else(String::new, |near| format!(" (did you mean '{near}'?)"))
-}
-
 /// `--size` of `--size <SIZES>`; an operand as it is, without brackets.
 fn option_name(argument: &str) -> &str {
     let name = argument.split([' ', '=']).next().unwrap_or(argument);
     if name.starts_with('-') { name } else { argument.trim_matches(['<', '>', '[', ']', '.']) }
 }
 
-fn unknown(
-    definition: &clap::Command,
-    command: &clap::Command,
-    name: &str,
-    argument: &str,
-    near: &str,
-) -> String {
+fn no_command(above: &clap::Command, name: &str, typed: &str) -> String {
+    let names: Vec<&str> = commands(above).collect();
+    let meant = Answer::sentence(suggest::command(&names, typed));
+    match name {
+        "wiregauge" => format!("there is no command '{typed}'{meant} (wiregauge --help lists all)"),
+        name => format!("{name} does not take '{typed}'{meant}: use {}", names.join(", ")),
+    }
+}
+
+/// Why there is no help on a word.
+pub fn no_help(above: &clap::Command, word: &str) -> UsageError {
+    let names: Vec<&str> = commands(above).collect();
+    let meant = Answer::sentence(suggest::command(&names, word));
+    UsageError(format!(
+        "no help on '{word}'{meant} (wiregauge --help lists the commands, wiregauge list the \
+         transports)"
+    ))
+}
+
+/// What was typed and is neither an option of the command nor an operand that it takes.
+fn unknown(whole: &clap::Command, command: &clap::Command, name: &str, argument: &str) -> String {
     if !argument.starts_with('-') {
-        let operands: Vec<String> = command.get_positionals().map(|one| one.to_string()).collect();
-        let commands = commands(command);
-        return match (commands.is_empty(), operands.is_empty()) {
-            (false, _) => format!("{name} does not take '{argument}': use {commands}"),
-            (_, false) => format!("{name} does not take '{argument}': {}", usage(command)),
-            (true, true) => format!("{name} takes options only, not '{argument}': {}", see(name)),
+        let has_operands = command.get_positionals().next().is_some();
+        return match (command.has_subcommands(), has_operands) {
+            (true, _) => no_command(command, name, argument),
+            (false, true) => format!("{name} does not take '{argument}': {}", usage(command)),
+            (false, false) => {
+                let meant = Answer::sentence(suggest::operand(command, argument));
+                format!("{name} takes options only, not '{argument}'{meant} ({})", see(name))
+            }
         };
     }
-    let elsewhere: Vec<&str> = definition
-        .get_subcommands()
-        .filter(|other| other.get_name() != name && options(other).any(|o| o == argument))
+    let elsewhere = whole.get_subcommands().filter(|other| other.get_name() != name);
+    let elsewhere: Vec<&str> = elsewhere
+        .filter(|other| options(other).any(|option| option == argument))
         .map(clap::Command::get_name)
         .collect();
-    let hint = match elsewhere.as_slice() {
-        [] => near.to_owned(),
+    let meant = match elsewhere.as_slice() {
+        [] => Answer::sentence(suggest::option(command, whole, argument)),
         some => format!(", which is an option of {}", some.join(", ")),
     };
-    format!("{name} has no option '{argument}'{hint}: {}", see(name))
+    format!("{name} has no option '{argument}'{meant} ({})", see(name))
 }
 
 /// Where all options are listed.
 fn see(name: &str) -> String {
     match name {
-        "wiregauge" => "see wiregauge --help".into(),
-        command => format!("see wiregauge help {command}"),
+        "wiregauge" => "wiregauge --help lists all".into(),
+        command => format!("wiregauge help {command} lists all"),
     }
 }
 
@@ -137,7 +150,9 @@ fn invalid_value(error: &clap::Error, argument: &str) -> String {
         ("", "") => format!("{option} needs a value: use {argument}"),
         ("", allowed) => format!("{option} needs a value: use {allowed}"),
         (value, allowed) => {
-            let near = near(error, ContextKind::SuggestedValue);
+            let names: Vec<&str> = allowed.split(", ").collect();
+            let near = suggest::value(option, &names, value);
+            let near = near.map_or_else(String::new, |near| format!(" (did you mean '{near}'?)"));
             format!("{option}: unknown value '{value}'{near}: use {allowed}")
         }
     }
@@ -162,13 +177,6 @@ fn usage(command: &clap::Command) -> String {
 }
 
 /// The commands below one that help lists.
-pub fn commands(definition: &clap::Command) -> String {
-    let shown = definition.get_subcommands().filter(|command| !command.is_hide_set());
-    shown.map(clap::Command::get_name).collect::<Vec<_>>().join(", ")
-}
-
-/// All options of a command, as typed.
-fn options(command: &clap::Command) -> impl Iterator<Item = String> + '_ {
-    let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
-    shown.filter_map(|argument| argument.get_long().map(|long| format!("--{long}")))
+pub fn commands(above: &clap::Command) -> impl Iterator<Item = &str> {
+    above.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name)
 }

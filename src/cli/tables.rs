@@ -37,7 +37,8 @@ pub fn argument(option: &'static OptionDef) -> Arg {
     match option.choices() {
         Some(names) => {
             let is_switch = matches!(option.kind, Kind::Switch);
-            argument.value_parser(PossibleValuesParser::new(names)).hide_possible_values(is_switch)
+            let argument = argument.value_parser(PossibleValuesParser::new(names));
+            argument.ignore_case(true).hide_possible_values(is_switch)
         }
         None => {
             argument.value_parser(|text: &str| option.check_one(text).map(|()| text.to_owned()))

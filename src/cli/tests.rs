@@ -111,7 +111,7 @@ fn a_rate_makes_a_schedule() {
 fn an_option_of_another_command_is_refused_with_that_command() {
     assert!(
         refusal("latency --rate 1k")
-            .contains("'--rate', which is an option of oneway, stream, load: see")
+            .contains("'--rate', which is an option of oneway, stream, load (wiregauge help")
     );
     assert!(refusal("latency --window 3").contains("which is an option of bandwidth, load"));
 }
@@ -158,18 +158,135 @@ fn every_refusal_is_one_short_line_that_says_what_is_allowed() {
     ];
     for line in lines {
         let sentence = refusal(line);
-        let says = [
-            "allowed",
-            "write",
-            "use ",
-            "see wiregauge",
-            "supports",
-            "needs",
-            "has 1 to",
-            "may use",
-        ];
+        assert!(sentence.len() < 300, "{line}: {sentence}");
+        let says =
+            ["allowed", "write", "use ", "lists all", "supports", "needs", "has 1 to", "may use"];
         assert!(says.iter().any(|word| sentence.contains(word)), "{line}: {sentence}");
         assert!(!sentence.contains('\n') && !sentence.contains("--help'"), "{line}: {sentence}");
+    }
+}
+
+#[test]
+fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
+    let mut wrong = Vec::new();
+    for (line, meant) in [
+        ("lat", "'latency'"),
+        ("latncy", "'latency'"),
+        ("bw", "'bandwidth'"),
+        ("comp", "'compare'"),
+        ("lst", "'list'"),
+        ("Stream", "'stream'"),
+        ("ping-pong", "'latency --transport udp'"),
+        ("ib_send_lat", "'latency --transport verbs'"),
+        ("ib_send_lta", "'latency --transport verbs'"),
+        ("tcp_lat", "'latency --transport tcp --wait block'"),
+        ("tcp_bw", "'bandwidth --transport tcp --wait block'"),
+        ("TCP_RR", "'latency --transport tcp --size 1'"),
+        ("TCP_STREAM", "'bandwidth --transport tcp'"),
+        ("osu_latency", "'latency --transport verbs'"),
+        ("under-load", "'load --transport udp --rate 10k'"),
+        ("server", "'agent'"),
+        ("tcp", "'latency --transport tcp'"),
+        ("-s", "'agent'"),
+        ("-c node07", "'latency --to'"),
+        ("latency --iterations 5", "'--count'"),
+        ("latency --iteration 5", "'--count'"),
+        ("latency --iters 5", "'--count'"),
+        ("latency -n 5", "'--count'"),
+        ("latency -s 64", "'--size'"),
+        ("latency -t 10", "'--time', iperf3's -t"),
+        ("latency --duration 10", "'--time'"),
+        ("latency -D 10", "'--time'"),
+        ("latency -c node07", "'--to', iperf3's -c"),
+        ("latency -d mlx5_0", "'--device'"),
+        ("latency --ib_dev mlx5_0", "'--device'"),
+        ("bandwidth -P 4", "'--threads', iperf3's -P"),
+        ("bandwidth -l 128K", "'--size', iperf3's -l"),
+        ("bandwidth -w 1M", "'--send-buffer'"),
+        ("bandwidth -b", "'--burst', sockperf's -b"),
+        ("bandwidth --bidir", "'--direction bi'"),
+        ("bandwidth -u", "'--transport udp'"),
+        ("latency --mps 1000", "'oneway --rate'"),
+        ("latency --siez 5", "'--size'"),
+        ("latency --inl 5", "'--inline'"),
+        ("latency node07", "'--to node07'"),
+        ("latency 64K", "'--size 64K'"),
+        ("latency udp", "'--transport udp'"),
+        ("latency --transport rdma", "'verbs'"),
+        ("latency --transport tpc", "'tcp'"),
+        ("latency --wait polling", "'busy'"),
+        ("help bw", "'bandwidth'"),
+    ] {
+        let sentence = refusal(line);
+        let is_right = sentence.contains(&format!("did you mean {meant}"));
+        if !is_right || sentence.matches("did you mean").count() != 1 {
+            wrong.push(format!("{line}: {sentence}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for (line, says) in [
+        ("wrong", "there is no command 'wrong' (wiregauge --help lists all)"),
+        ("latency --wrong", "latency has no option '--wrong' (wiregauge help latency lists all)"),
+        ("latency -p 5", "'-p': wiregauge chooses free ports itself (wiregauge help latency"),
+        ("bandwidth -i 1", "'-i': nothing is printed at intervals"),
+        ("compare a b -p", "compare has no option '-p' (wiregauge help compare lists all)"),
+        ("osu_allreduce", "'osu_allreduce': collectives are not measured (wiregauge --help"),
+    ] {
+        assert!(refusal(line).contains(says), "{line}: {}", refusal(line));
+    }
+}
+
+/// Words in capitals stand for values.
+#[test]
+fn each_word_of_the_peers_leads_to_what_exists() {
+    let whole = definition::definition(true);
+    let commands: Vec<&clap::Command> = whole.get_subcommands().collect();
+    let mut broken = Vec::new();
+    for (peer, there, word) in peers::words() {
+        let place = format!("{}: {there}", peer.name);
+        let fits = |command: &&clap::Command, here: &str| {
+            let option = suggest::first(here);
+            suggest::options(command).any(|known| known == option)
+        };
+        match word.here {
+            peers::Here::Nothing => assert!(!word.note.is_empty(), "{place}"),
+            peers::Here::Command("--version") => {}
+            peers::Here::Command(here) => {
+                let known = commands.iter().find(|one| one.get_name() == suggest::first(here));
+                let known = known.unwrap_or_else(|| panic!("{place}: there is no {here}"));
+                for option in
+                    here.split(' ').filter(|word| word.starts_with("--") && word.len() > 2)
+                {
+                    assert!(fits(known, option), "{place}: {here}");
+                }
+                let is_whole = here.split(' ').all(|word| word.chars().any(|c| c.is_lowercase()));
+                if is_whole && !here.contains("HOST") {
+                    broken.extend(asked(here).err().map(|why| format!("{place}: {here}: {why}")));
+                }
+            }
+            peers::Here::Option(here) => {
+                let known = commands.iter().find(|command| fits(command, here));
+                let known = known.unwrap_or_else(|| panic!("{place}: there is no {here}"));
+                let value = here.split_once(' ').map(|(_, value)| value);
+                if value.is_none_or(|value| !value.chars().any(|c| c.is_uppercase())) {
+                    let setting =
+                        if word.note.contains("verbs") { "--transport verbs" } else { "" };
+                    let line = format!("{} {here} {setting}", known.get_name());
+                    broken.extend(asked(&line).err().map(|why| format!("{place}: {line}: {why}")));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn no_peer_has_a_word_twice() {
+    for peer in peers::PEERS {
+        let all: Vec<&str> = peer.words.iter().flat_map(|word| word.there).copied().collect();
+        for (number, word) in all.iter().enumerate() {
+            assert!(!all[..number].contains(word), "{}: {word}", peer.name);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What one option is.
 
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Span, whole_number};
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -292,12 +292,20 @@ impl OptionDef {
             }
             Kind::Flag | Kind::Switch | Kind::Choice(_) => {
                 let names = self.choices().unwrap_or_else(|| vec!["on"]);
-                match names.contains(&text) {
+                match names.iter().any(|name| name.eq_ignore_ascii_case(text)) {
                     true => Ok(()),
                     false => Err(format!("unknown value '{text}': use {}", names.join(", "))),
                 }
             }
         }
+    }
+
+    /// A value with its names as they are recorded: `TCP,shm` is `tcp,shm`.
+    pub fn with_names(&self, text: String) -> String {
+        let Some(names) = self.choices() else { return text };
+        let name = |typed| names.iter().find(|name| name.eq_ignore_ascii_case(typed));
+        let written = text.split(',').map(|typed| name(typed).copied().unwrap_or(typed));
+        written.collect::<Vec<_>>().join(",")
     }
 
     /// Its limits in words, where it has any.
@@ -330,15 +338,14 @@ fn check_decimal(text: &str) -> Result<(), String> {
     number.map(drop).ok_or_else(|| format!("invalid number '{text}': use one such as 0.5 or 50"))
 }
 
-/// A whole number, with k (10^3) or M (10^6) after it.
+/// A whole number, with k (10^3) or M (10^6) after it, or as 1e6.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let (digits, factor) = match (text.strip_suffix('k'), text.strip_suffix('M')) {
         (Some(digits), _) => (digits, 1000),
         (_, Some(digits)) => (digits, 1_000_000),
         _ => (text, 1),
     };
-    let number = Some(digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
-    number.and_then(|digits| digits.parse::<u64>().ok()?.checked_mul(factor)).ok_or_else(|| {
+    whole_number(digits).and_then(|number| number.checked_mul(factor)).ok_or_else(|| {
         format!("invalid number '{text}': use a whole number such as 500, 10k or 1M")
     })
 }

@@ -62,7 +62,7 @@ impl Given {
         let definition =
             definition.ok_or_else(|| UsageError(format!("there is no option --{name}")))?;
         definition.check(&text).map_err(UsageError::of_option(name))?;
-        self.values.insert(definition.name, text);
+        self.values.insert(definition.name, definition.with_names(text));
         Ok(())
     }
 
@@ -257,11 +257,11 @@ mod tests {
         assert_eq!((none.size("mss"), none.flag("quiet")), (None, false));
         assert_eq!(none.choices::<Colour>("colour"), [Colour::Red]);
         let values =
-            [("mss", "1kB"), ("quiet", "on"), ("colour", "green,red,green"), ("nodelay", "off")];
+            [("mss", "1kB"), ("quiet", "on"), ("colour", "GREEN,red,green"), ("nodelay", "Off")];
         let some = given(&values).unwrap();
         assert_eq!((some.size("mss"), some.flag("quiet")), (Some(Bytes(1000)), true));
         assert_eq!(some.choices::<Colour>("colour"), [Colour::Green, Colour::Red]);
-        assert_eq!(some.switch("nodelay"), Some(false));
+        assert_eq!((some.switch("nodelay"), some.text("nodelay")), (Some(false), Some("off")));
         assert!(some.is_given("mss") && !some.is_given("depth"));
     }
 

@@ -1,0 +1,122 @@
+//! A peer's words as a text: for the terminal, and for `docs/from-other-tools.md`.
+
+use super::{Here, PEERS, Peer};
+
+/// The peer of this name.
+pub fn find(name: &str) -> Option<&'static Peer> {
+    PEERS.iter().find(|peer| peer.name.eq_ignore_ascii_case(name))
+}
+
+/// Columns of a word of the peer, and of a line.
+const THERE: usize = 30;
+const WIDTH: usize = 100;
+
+/// A peer's words, for the terminal.
+pub fn text(peer: &Peer) -> String {
+    let mut text = wrapped(&peer.about.replace('`', ""), "", WIDTH);
+    text.push('\n');
+    for word in peer.words {
+        let there = word.there.join(", ");
+        let (here, note) = match word.here {
+            Here::Command(here) | Here::Option(here) => (here, word.note.replace('`', "")),
+            Here::Nothing => ("-", word.note.replace('`', "")),
+        };
+        text.push_str(&format!("  {there:THERE$} {here}\n"));
+        text.push_str(&wrapped(&note, &" ".repeat(THERE + 5), WIDTH));
+    }
+    text
+}
+
+/// A text in lines of at most this width, each after an indent; nothing for no text.
+fn wrapped(text: &str, indent: &str, width: usize) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
+    for word in text.split_whitespace() {
+        if !line.is_empty() && indent.len() + line.len() + 1 + word.len() > width {
+            lines.push_str(&format!("{indent}{line}\n"));
+            line.clear();
+        }
+        let gap = if line.is_empty() { "" } else { " " };
+        line.push_str(&format!("{gap}{word}"));
+    }
+    if line.is_empty() { lines } else { lines + &format!("{indent}{line}\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Word;
+    use super::*;
+    use std::fmt::Write;
+
+    const HEAD: &str = "\
+# From other tools
+
+What users of other programs type, and what it is here: the command, the option, and how the figures
+differ. Made from the table in `src/cli/peers` (`UPDATE_DOCS=1 cargo test --lib peers` writes it
+again), from which the program also answers: `wiregauge ib_send_lat` names the command, `wiregauge
+latency -n 1000` the option, and `wiregauge help perftest` prints its part of this page.
+
+One command starts both ends here: `--to HOST` runs the server there by ssh, and no program has to
+be started by hand. Every run has several rounds of fresh processes (`--rounds`), keeps every
+sample, and gives each figure with its interval ([reading-a-report.md](reading-a-report.md)).
+[COMPARE.md](../COMPARE.md) says how each program measures.
+
+| value | here | there |
+|---|---|---|
+| `64K`, `1M`, `1G` | 2^10, 2^20, 2^30 bytes, as `64KiB`, `1MiB`, `1GiB` | the same in perftest, \
+iperf3, qperf and netperf |
+| `64k`, `1m` | refused: use `64K` (65536) or `64kB` (64000) | 65536 in iperf3, 64000 in qperf and \
+netperf, 64 in perftest |
+| `10k`, `1M`, `1e6` messages | 10000, 10^6, 10^6 | |
+| `10s`, `10sec`, `5min`, `100us` | a time needs its unit | a bare number is seconds |
+| `TCP`, `RC` | names in any case | |
+
+";
+
+    fn cell(text: &str) -> String {
+        text.replace('|', "\\|")
+    }
+
+    fn table(title: &str, words: &[&Word], text: &mut String) {
+        if words.is_empty() {
+            return;
+        }
+        writeln!(text, "| {title} | here | difference |\n|---|---|---|").unwrap();
+        for word in words {
+            let there: Vec<String> = word.there.iter().map(|there| format!("`{there}`")).collect();
+            let here = match word.here {
+                Here::Command(here) => format!("`wiregauge {here}`"),
+                Here::Option(here) => format!("`{here}`"),
+                Here::Nothing => String::new(),
+            };
+            writeln!(text, "| {} | {} | {} |", there.join(", "), cell(&here), cell(word.note))
+                .unwrap();
+        }
+        text.push('\n');
+    }
+
+    fn page() -> String {
+        let mut text = HEAD.to_owned();
+        for peer in PEERS {
+            writeln!(text, "## {}\n", peer.name).unwrap();
+            if !peer.about.is_empty() {
+                writeln!(text, "{}", wrapped(peer.about, "", WIDTH)).unwrap();
+            }
+            let (options, commands): (Vec<&Word>, Vec<&Word>) =
+                peer.words.iter().partition(|word| word.there[0].starts_with('-'));
+            table("test", &commands, &mut text);
+            table("option", &options, &mut text);
+        }
+        text.truncate(text.trim_end().len());
+        text + "\n"
+    }
+
+    #[test]
+    fn the_page_of_other_tools_is_that_of_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/from-other-tools.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, page()).unwrap();
+        }
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(written == page(), "UPDATE_DOCS=1 cargo test --lib peers writes it again");
+    }
+}
