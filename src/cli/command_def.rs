@@ -1,13 +1,30 @@
 //! What a command is that measures no pattern: its operands, its options, and what they ask for.
 
 use super::Command;
-use crate::options::{Given, OptionTable, UsageError};
+use crate::options::{Given, OptionTable, UsageError, named_enum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+named_enum! {
+    /// What a command is for, as help groups them.
+    pub enum Group {
+        /// Measuring.
+        Measure = "measure",
+        /// Studies and records.
+        Records = "records",
+        /// Other hosts and their clocks.
+        Hosts = "hosts",
+        /// The instrument and this machine.
+        Check = "check",
+        /// The program itself.
+        Help = "help",
+    }
+}
 
 /// A command that measures no pattern.
 pub struct CommandDef {
     pub name: &'static str,
+    pub group: Group,
     /// What it does, for help.
     pub about: &'static str,
     /// Examples and what follows them, for help.
@@ -31,6 +48,7 @@ impl CommandDef {
     ) -> CommandDef {
         CommandDef {
             name,
+            group: Group::Records,
             about: "",
             examples: "",
             operands: &[],

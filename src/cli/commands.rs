@@ -1,6 +1,6 @@
 //! The commands that measure no pattern: what each takes, and what it asks for.
 
-use super::command_def::{CommandDef, Typed};
+use super::command_def::{CommandDef, Group, Typed};
 use super::common_options::{
     self as common, CLOCK, CPUS, DRAW, FAIL_IF, JSON, PAIRS, RANK, REACH, RECORD, STRICT,
 };
@@ -37,6 +37,7 @@ pub const INTERNAL: &[CommandDef] = &[RUN_ROLE, DIAL_AGENT];
 
 /// The same as no command.
 pub const SURVEY: CommandDef = CommandDef {
+    group: Group::Measure,
     about: "Measure every transport that works on this machine (the same as no command)",
     tables: &[CPUS, DRAW, RECORD],
     ..CommandDef::new("survey", |typed| {
@@ -62,11 +63,12 @@ const RUN: CommandDef = CommandDef {
         &under(
             MEASUREMENT,
             [
-                OptionDef::path("only", "Only these series").metavar("SERIES").list(),
+                OptionDef::path("only", "Only these series").metavar("SERIES").list().common(),
                 OptionDef::flag(
                     "quick",
                     "At most 3 rounds and a tenth of the messages and time: check that all works",
-                ),
+                )
+                .common(),
             ],
         ),
         REACH,
@@ -81,6 +83,7 @@ const RUN: CommandDef = CommandDef {
 };
 
 const LIST: CommandDef = CommandDef {
+    group: Group::Check,
     about: "List transports, what each can do, and why one is not available",
     tables: &[&[JSON]],
     ..CommandDef::new("list", |typed| Ok(Command::List(typed)))
@@ -99,7 +102,7 @@ const REPORT: CommandDef = CommandDef {
 };
 
 const RECOVER: CommandDef = CommandDef {
-    about: "Complete the record of a run that was killed or ran out of disk space",
+    about: "Complete the record of a run that was killed, or that ran out of disk space",
     examples: "
   wiregauge recover wiregauge-runs/.20261121T055243Z-latency.partial-4711",
     operands: &[OptionDef::path("DIR", "Directory that the run left").required()],
@@ -107,7 +110,7 @@ const RECOVER: CommandDef = CommandDef {
 };
 
 const EXPORT: CommandDef = CommandDef {
-    about: "Write the samples or figures of a run in a format that other programs read",
+    about: "Write a run's samples or figures, in a format that other programs read",
     examples: "
   wiregauge export wiregauge-runs/20261121T055243Z-latency --format csv > samples.csv
   wiregauge export DIR --format parquet --out samples.parquet --without-warmup
@@ -155,12 +158,14 @@ Exit codes: 0 all limits held, 1 one was exceeded, 5 inconclusive: the runs cann
 };
 
 const SELFTEST: CommandDef = CommandDef {
+    group: Group::Check,
     about: "Check the instrument itself against known answers",
     tables: &[&[JSON]],
     ..CommandDef::new("selftest", |typed| Ok(Command::Selftest(typed)))
 };
 
 const CLOCKS: CommandDef = CommandDef {
+    group: Group::Hosts,
     about: "Compare this host's clock with remote clocks: offset, drift and their error bounds",
     examples: "
   wiregauge clocks --to node07 --time 100s",
@@ -168,7 +173,7 @@ const CLOCKS: CommandDef = CommandDef {
         REACH,
         RANK,
         &[
-            OptionDef::duration("time", "Duration").default("10s"),
+            OptionDef::duration("time", "Duration").default("10s").common(),
             settings::INTERFACE
                 .help(
                     "Network interface, such as ib0, or this host's and the remote one's: ib0,ib1",
@@ -198,6 +203,7 @@ const CLOCKS: CommandDef = CommandDef {
 };
 
 const HOSTS: CommandDef = CommandDef {
+    group: Group::Hosts,
     about: "Check remote hosts before a run: reachable, version, clock, transports and warnings",
     examples: "
   wiregauge hosts --hosts node1,node2,node3",
@@ -211,6 +217,7 @@ const HOSTS: CommandDef = CommandDef {
 const LIMITS: &str = "Limits, whatever a controller asks for";
 
 const AGENT: CommandDef = CommandDef {
+    group: Group::Hosts,
     about: "Run an agent daemon, for hosts without ssh; only paired controllers can use it",
     examples: "
   wiregauge agent --listen 10.1.0.7 --allow 10.1.0.0/16 --longest-run 10min
@@ -230,17 +237,16 @@ const AGENT: CommandDef = CommandDef {
             ),
             OptionDef::parsed::<Network>(
                 "allow",
-                "Accept controllers from these addresses and networks only, such as \
+                "Accept controllers at these addresses and networks only, such as \
                  10.1.0.0/16,10.2.0.7",
             )
             .metavar("NETWORKS")
             .list(),
-            OptionDef::path(
-                "identity",
-                "Directory of this agent's identity and of its paired controllers",
-            )
-            .metavar("DIR")
-            .default_note("WIREGAUGE_CONFIG, or wiregauge in the user's configuration directory"),
+            OptionDef::path("identity", "Directory of the agent's identity and its controllers")
+                .metavar("DIR")
+                .default_note(
+                    "WIREGAUGE_CONFIG, or wiregauge in the user's configuration directory",
+                ),
         ],
         &under(
             LIMITS,
@@ -297,6 +303,7 @@ const AGENT_ADDRESS: OptionDef = OptionDef::text(
 .required();
 
 const PAIR: CommandDef = CommandDef {
+    group: Group::Hosts,
     about: "Pair with an agent, by the secret that `wiregauge agent --pair` prints there",
     examples: "
   wiregauge pair node07",
@@ -307,6 +314,7 @@ const PAIR: CommandDef = CommandDef {
 };
 
 const NOISE: CommandDef = CommandDef {
+    group: Group::Check,
     about: "Measure CPU noise: the gaps that a spinning core sees",
     examples: "
   wiregauge noise --cpus 2,3 --time 10s",

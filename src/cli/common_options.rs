@@ -29,11 +29,11 @@ pub const WHAT: OptionTable = &under(MEASUREMENT, [
     OptionDef::choice::<TransportKind>("transport", "Transports to measure")
         .metavar("NAMES")
         .list()
-        .default("tcp"),
+        .default("tcp").common(),
     OptionDef::choice::<Wait>("wait", "Wait modes of both ends")
         .metavar("MODES")
         .list()
-        .default("busy"),
+        .default("busy").common(),
     OptionDef::count(
         "threads",
         "Threads of each end, each with its own endpoint and CPU; --count, --time and --window are \
@@ -52,25 +52,29 @@ pub const LENGTH: OptionTable = &under(
     [
         OptionDef::count("count", "Messages of each round, such as 10000, 10k or 1M")
             .limits(1, MOST_COUNT)
-            .default_note("10k for latency and oneway without --time"),
+            .default_note("10k for latency and oneway without --time")
+            .common(),
         OptionDef::duration(
             "time",
             "Duration of each round; with --count, the first limit ends it",
         )
-        .default_note("200ms for bandwidth without --count"),
+        .default_note("200ms for bandwidth without --count")
+        .common(),
         OptionDef::count(
             "rounds",
             "Rounds of each case, each in new processes; with --until, the maximum",
         )
         .limits(1, MOST_ROUNDS as u64)
-        .default_note("6; 30 with --until"),
+        .default_note("6; 30 with --until")
+        .common(),
         OptionDef::text(
             "until",
             |text| values::percent(text).map(drop),
-            "Target half-width of the confidence intervals of p50 and p99 (bandwidth: of the \
-             rate), such as 5%; the first 6 rounds determine how many are run",
+            "Target half-width of confidence intervals (of p50 and p99; bandwidth: of the rate), \
+             such as 5%; the first 6 rounds determine how many are run",
         )
-        .metavar("WIDTH"),
+        .metavar("WIDTH")
+        .common(),
         OptionDef::count(
             "warmup",
             "Messages at the start of each round that are recorded but not in the figures",
@@ -97,7 +101,7 @@ pub const CPUS: OptionTable = &under(PLACEMENT, [OptionDef::text(
     "CPUs of the client and the server, such as 2,3, or lists for several threads, such as 0-3/4-7",
 )
 .metavar("A,B")
-.default_note("chosen")]);
+.default_note("chosen").common()]);
 
 /// The clock.
 pub const CLOCK: OptionDef = OptionDef::choice::<Source>("clock", "Timestamp clock")
@@ -126,7 +130,7 @@ pub const REACH: OptionTable = &under(HOSTS, [
          an agent daemon (agent:node07)",
     )
     .metavar("HOST")
-    .excludes(&["hosts", "hosts-file", "all-pairs", "bisection"]),
+    .excludes(&["hosts", "hosts-file", "all-pairs", "bisection"]).common(),
     OptionDef::text(
         "hosts",
         |text| values::host(text).map(drop),
@@ -135,8 +139,8 @@ pub const REACH: OptionTable = &under(HOSTS, [
     )
     .metavar("HOSTS")
     .list()
-    .excludes(&["hosts-file"]),
-    OptionDef::path("hosts-file", "File with one host per line"),
+    .excludes(&["hosts-file"]).common(),
+    OptionDef::path("hosts-file", "File with one host per line").common(),
     OptionDef::text(
         "remote-binary",
         |text| values::line(text).map(drop),
@@ -203,8 +207,9 @@ pub const RECORD: OptionTable = &under(
     [
         OptionDef::path("out", "Run directory to write, which must not exist yet")
             .metavar("DIR")
-            .default_note("wiregauge-runs/<UTC time>-<command>"),
-        OptionDef::flag("json", "Print the record on stdout, and nothing else"),
+            .default_note("wiregauge-runs/<UTC time>-<command>")
+            .common(),
+        OptionDef::flag("json", "Print the record on stdout, and nothing else").common(),
     ],
 );
 

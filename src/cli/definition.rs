@@ -1,7 +1,8 @@
 //! The whole definition of the command line, and the texts that it gives itself.
 
-use super::command_def::CommandDef;
+use super::command_def::{CommandDef, Group};
 use super::peers::page;
+use super::screen::{self, Screen};
 use super::tables::{self, argument, of_command, of_pattern, read_command};
 use super::{Command, commands, common_options, refuse};
 use crate::options::{self, Named, OptionDef, UsageError};
@@ -26,6 +27,7 @@ Exit codes: 0 success, 1 a limit was exceeded, 2 wrong usage or refused, 3 incom
 4 nothing could run, 5 a limit is inconclusive.";
 
 const COMPLETIONS: CommandDef = CommandDef {
+    group: Group::Help,
     about: "Print completions for a shell",
     examples: "
   wiregauge completions bash > ~/.local/share/bash-completion/completions/wiregauge",
@@ -36,6 +38,7 @@ const COMPLETIONS: CommandDef = CommandDef {
 };
 
 const MAN: CommandDef = CommandDef {
+    group: Group::Help,
     about: "Print the man page",
     examples: "
   wiregauge man > ~/.local/share/man/man1/wiregauge.1",
@@ -46,6 +49,7 @@ const MAN: CommandDef = CommandDef {
 };
 
 const HELP: CommandDef = CommandDef {
+    group: Group::Help,
     about: "Print help on a command, a transport, or another program's words (help perftest)",
     examples: "
   wiregauge help latency
@@ -138,6 +142,51 @@ fn describe(above: &clap::Command, path: &str, text: &mut Vec<u8>) -> std::io::R
         describe(command, &path, text)?;
     }
     Ok(())
+}
+
+/// What `-h` prints for the command that these names lead to, or for the program.
+pub fn screen(names: &[&str], command: &clap::Command) -> String {
+    let [name, below @ ..] = names else { return program_screen() };
+    let usage = command.clone().render_usage().to_string();
+    let all = format!("All options: wiregauge help {}", names.join(" "));
+    if let Some(pattern) = registry::all().iter().find(|pattern| pattern.name() == *name) {
+        return Screen {
+            about: pattern.about(),
+            usage: usage.trim_end(),
+            examples: pattern.examples(),
+            operands: &[],
+            options: tables::given_of_pattern(*pattern).definitions(),
+            pointer: format!("{all}; of a transport: wiregauge help tcp"),
+        }
+        .text();
+    }
+    let known = others().chain([&commands::SURVEY]).find(|known| known.name == *name);
+    let known = below.iter().fold(known, |above, name| {
+        above.and_then(|above| above.commands.iter().find(|known| known.name == *name))
+    });
+    match known {
+        Some(known) if !known.commands.is_empty() => {
+            screen::of_commands(known.about, usage.trim_end(), known.commands)
+        }
+        Some(known) => Screen {
+            about: known.about,
+            usage: usage.trim_end(),
+            examples: known.examples,
+            operands: known.operands,
+            options: known.given().definitions(),
+            pointer: all,
+        }
+        .text(),
+        None => command.clone().render_help().to_string(),
+    }
+}
+
+fn program_screen() -> String {
+    let patterns = registry::all().iter();
+    let patterns = patterns.map(|pattern| (Group::Measure, pattern.name(), pattern.about()));
+    let others = [&commands::SURVEY].into_iter().chain(others()).filter(|one| !one.is_hidden);
+    let others = others.map(|one| (one.group, one.name, one.about));
+    screen::of_program(ABOUT, &patterns.chain(others).collect::<Vec<_>>())
 }
 
 /// Help on a command, or on the options of a transport.

@@ -14,6 +14,7 @@ pub mod entry;
 mod peers;
 mod place;
 mod refuse;
+mod screen;
 mod suggest;
 mod tables;
 mod testbed;
@@ -148,6 +149,10 @@ pub fn parse(typed: &[OsString]) -> Result<Command, UsageError> {
     let mut definition = definition::definition(false);
     match definition.try_get_matches_from_mut(typed) {
         Ok(matches) => definition::read(&matches),
+        Err(error) if refuse::is_short_help(&error, typed) => {
+            let (command, names) = refuse::spoken(&definition, typed);
+            Ok(Command::Text(definition::screen(&names, command).into_bytes()))
+        }
         Err(error) if refuse::is_text(&error) => Ok(Command::Text(error.to_string().into_bytes())),
         Err(error) => {
             let mut whole = definition::definition(true);

@@ -15,6 +15,12 @@ pub fn is_text(error: &clap::Error) -> bool {
     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
 }
 
+/// Whether `-h` was typed, which is shorter than `--help`.
+pub fn is_short_help(error: &clap::Error, typed: &[OsString]) -> bool {
+    let first = typed.iter().find(|word| *word == "-h" || *word == "--help");
+    error.kind() == ErrorKind::DisplayHelp && first.is_some_and(|word| word == "-h")
+}
+
 /// The sentence. The definition has the options of the transports too, for suggestions.
 pub fn refusal(definition: &clap::Command, typed: &[OsString], error: &clap::Error) -> UsageError {
     UsageError(plain(&sentence(definition, typed, error)))

@@ -1,7 +1,7 @@
 //! The testbeds: a machine with an RDMA device, a network of hosts.
 
 use super::Command;
-use super::command_def::{CommandDef, Typed};
+use super::command_def::{CommandDef, Group, Typed};
 use crate::host;
 use crate::options::{OptionDef, UsageError, refuse};
 use crate::testbed::{self, net};
@@ -10,6 +10,7 @@ use std::path::Path;
 
 /// The kinds of testbed.
 pub const TESTBED: CommandDef = CommandDef {
+    group: Group::Check,
     about: "Run a command in a testbed: a virtual machine with an RDMA device, or a network",
     commands: &[RDMA, NET],
     ..CommandDef::new("testbed", |_| refuse("testbed needs a kind: use rdma or net"))
@@ -19,7 +20,7 @@ const COMMAND: OptionDef =
     OptionDef::path("COMMAND", "The command, with its arguments").required().last();
 
 const RDMA: CommandDef = CommandDef {
-    about: "Run a command in a small virtual machine that has an RDMA device (Soft-RoCE)",
+    about: "Run a command in a virtual machine that has an RDMA device (Soft-RoCE)",
     examples: "
   wiregauge testbed rdma -- ibv_devinfo
   wiregauge testbed rdma --out results -- sh -c 'ib_send_lat & sleep 1; ib_send_lat localhost'

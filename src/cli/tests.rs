@@ -297,13 +297,47 @@ fn help_version_completions_and_manual_are_texts() {
         other => panic!("{line}: {other:?}"),
     };
     assert!(text("--version").starts_with("wiregauge "));
-    assert_eq!(text("latency -h"), text("latency --help"));
+    assert_eq!(text("latency --help"), text("help latency"));
+    assert!(text("latency --help").contains("--loss-after"));
+    assert_eq!(text("latency --size 8 -h"), text("latency -h"));
     for shell in ["bash", "zsh", "fish"] {
         assert!(text(&format!("completions {shell}")).contains("bandwidth"));
     }
     let manual = text("man");
     assert!(manual.contains(".SH \"WIREGAUGE LATENCY\"") && manual.contains("perturb"));
     assert!(!text("--help").contains("run-role") && !manual.contains("RUN-ROLE"));
+}
+
+#[test]
+fn short_help_fits_a_terminal() {
+    let screen = |line: &str| match asked(line) {
+        Ok(Command::Text(text)) => String::from_utf8(text).unwrap(),
+        other => panic!("{line}: {other:?}"),
+    };
+    let whole = definition::definition(false);
+    let mut names = vec![String::new()];
+    for command in whole.get_subcommands().filter(|command| !command.is_hide_set()) {
+        names.push(command.get_name().to_owned());
+        let below = command.get_subcommands();
+        names.extend(below.map(|below| format!("{} {}", command.get_name(), below.get_name())));
+    }
+    let mut wrong = Vec::new();
+    for name in names {
+        let text = screen(&format!("{name} -h"));
+        // The program has more commands than a small terminal lines; each has one.
+        let most = if name.is_empty() { 34 } else { screen::LINES };
+        if text.lines().count() > most {
+            wrong.push(format!("{name}: {} lines", text.lines().count()));
+        }
+        let wide = text.lines().filter(|line| line.chars().count() > screen::WIDTH);
+        wrong.extend(wide.map(|line| format!("{name}: {line}")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for command in whole.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let line = format!(" {} ", command.get_name());
+        assert!(screen("-h").contains(&line), "{line}");
+    }
+    assert!(screen("latency -h").contains("--to <HOST>"), "{}", screen("latency -h"));
 }
 
 #[test]

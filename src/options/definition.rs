@@ -95,6 +95,8 @@ pub struct OptionDef {
     pub is_list: bool,
     /// Whether help leaves it out.
     pub is_hidden: bool,
+    /// Whether most people want it: it is in the short help.
+    pub is_common: bool,
     /// Whether it must be given.
     pub is_required: bool,
     /// Whether it is everything after `--`.
@@ -147,6 +149,8 @@ setters! {
     list() { is_list: true }
     /// Not in help.
     hidden() { is_hidden: true }
+    /// In the short help.
+    common() { is_common: true }
     /// It must be given.
     required() { is_required: true }
     /// It is everything after `--`.
@@ -228,6 +232,7 @@ impl OptionDef {
             heading: None,
             is_list: false,
             is_hidden: false,
+            is_common: false,
             is_required: false,
             is_last: false,
             excludes: &[],

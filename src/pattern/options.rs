@@ -32,7 +32,8 @@ pub const SIZE: OptionDef = OptionDef::text(
      steps, logarithmic)",
 )
 .metavar("SIZES")
-.default("64B");
+.default("64B")
+.common();
 
 /// Messages of a burst.
 pub const BURST: OptionDef =

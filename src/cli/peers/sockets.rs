@@ -161,7 +161,11 @@ const NETPERF_WORDS: &[Word] = &[
     option(&["-H"], "--to HOST", "a name that ssh knows, or `agent:HOST`"),
     option(&["-l"], "--time TIME", "of each round, and with a unit: 10s"),
     option(&["-T"], "--cpus A,B", ""),
-    option(&["-I"], "--until WIDTH", "the interval's whole width at 95 %, such as 5%"),
+    option(
+        &["-I"],
+        "--until WIDTH",
+        "half of the interval at 95 %, such as 5%; netperf's is its whole width",
+    ),
     option(&["-i"], "--rounds N", "rounds are fresh processes; with `--until`, at most"),
     option(&["-L"], "--interface NAME", "an interface, not an address"),
     option(&["-m", "-r"], "--size SIZE", "after `--` there; request and reply are of one size"),

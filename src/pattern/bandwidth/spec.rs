@@ -106,13 +106,14 @@ impl PatternRequest for Spec {
 const OPTIONS: OptionTable = &[
     SIZE.default("64KiB"),
     BURST,
-    WINDOW.default("64"),
+    WINDOW.default("64").common(),
     OptionDef::choice::<Direction>(
         "direction",
         "Traffic from client to server (uni) or both ways at once (bi)",
     )
     .metavar("WAY")
-    .default("uni"),
+    .default("uni")
+    .common(),
 ];
 
 impl PatternOptions for Bandwidth {

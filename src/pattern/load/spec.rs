@@ -24,15 +24,17 @@ const RATE: OptionDef = OptionDef::text(
     "Requests per second: 50k, a list, or a sweep 1k..100k/8 (8 steps, logarithmic)",
 )
 .metavar("RATES")
-.default_note("searched from idle to saturation, finer around the knee");
+.default_note("searched from idle to saturation, finer around the knee")
+.common();
 
 const CLIENTS: OptionDef = OptionDef::count(
     "clients",
-    "Closed loop of this number of clients with one request each, such as 8 or 1,2,4,8",
+    "Closed loop of this many clients with one request each, such as 8 or 1,2,4,8",
 )
 .limits(1, MOST_OUTSTANDING as u64)
 .list()
-.excludes(&["rate", "trace", "slo"]);
+.excludes(&["rate", "trace", "slo"])
+.common();
 
 pub(super) const OPTIONS: OptionTable = &[
     RATE,
@@ -41,7 +43,8 @@ pub(super) const OPTIONS: OptionTable = &[
         "slo",
         "Find the highest rate that meets this bound, such as 'p99<50us'; exit code 1 if none",
     )
-    .metavar("BOUND"),
+    .metavar("BOUND")
+    .common(),
     OptionDef::parsed::<MessageRate>(
         "probe",
         "Small requests per second on a connection of their own, beside the load",

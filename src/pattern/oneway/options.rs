@@ -14,8 +14,9 @@ const OPTIONS: OptionTable = &[
         "Messages per second of an open loop, such as 500, 10k or 1.5M",
     )
     .metavar("RATE")
-    .default_note("closed loop"),
-    ARRIVALS.default_note("periodic"),
+    .default_note("closed loop")
+    .common(),
+    ARRIVALS.default_note("periodic").common(),
     ON,
     OFF,
     TRACE,

@@ -27,32 +27,37 @@ const OPTIONS: OptionTable = &[
     )
     .metavar("NAMES")
     .list()
-    .default_note("100B"),
+    .default_note("100B")
+    .common(),
     OptionDef::text(
         "rps",
         |text| sweep::rates(text).map(drop),
         "Requests per second of all ports together (open loop): 50k, a list, or 1k..100k/8",
     )
-    .metavar("RATES"),
+    .metavar("RATES")
+    .common(),
     OptionDef::decimal("gbps", "Offered load in Gb/s of requests, such as 0.5 or 1,2,4")
         .metavar("GBPS")
-        .list(),
+        .list()
+        .common(),
     OptionDef::decimal(
         "load",
-        "Offered load as a share of the path's capacity for this workload, which is measured \
-             first, such as 0.5 or 0.2,0.5,0.8",
+        "Offered load as a share of the path's capacity, which is measured first for this \
+             workload, such as 0.5 or 0.2,0.5,0.8",
     )
     .metavar("SHARES")
     .list()
-    .excludes(&["trace", "on", "off"]),
+    .excludes(&["trace", "on", "off"])
+    .common(),
     OptionDef::count(
         "clients",
-        "Closed loop with this number of outstanding requests per port, such as 1 or 1,2,4",
+        "Closed loop with this many outstanding requests per port, such as 1 or 1,2,4",
     )
     .limits(1, MOST_OUTSTANDING as u64)
     .list()
     .default_note("1 where no load is given")
-    .excludes(&["rps", "gbps", "load", "trace"]),
+    .excludes(&["rps", "gbps", "load", "trace"])
+    .common(),
     OptionDef::parsed::<Reply>("reply", "Reply length: as the request (echo), or a size (100B)")
         .metavar("ECHO|SIZE")
         .default("echo"),

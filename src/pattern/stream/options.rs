@@ -23,23 +23,27 @@ const OPTIONS: OptionTable = &[
              logarithmic)",
     )
     .metavar("RATES")
-    .default_note("10k"),
+    .default_note("10k")
+    .common(),
     OptionDef::count("values", "Values of a sample, or a list; a message has 24 B + 8 B each")
         .limits(1, MOST_VALUES as u64)
         .list()
-        .default("8"),
+        .default("8")
+        .common(),
     OptionDef::path(
         "file",
         "Write received samples to this new file; of several rounds, one file each, with the \
              round before the extension",
     )
-    .metavar("FILE"),
+    .metavar("FILE")
+    .common(),
     OptionDef::choice::<Format>("format", "Format of --file, as VILLASnode names it")
         .metavar("FORMAT")
         .default_note("csv")
         .needs(&["file"]),
     OptionDef::choice::<Signal>("signal", "Signal that the values follow")
         .default("mixed")
+        .common()
         .heading(SIGNAL),
     OptionDef::choice::<Kind>("kind", "Type of the values").default("float").heading(SIGNAL),
     parameter("frequency", "Frequency").metavar("HZ").default("1"),
@@ -52,7 +56,7 @@ const OPTIONS: OptionTable = &[
 
 impl PatternOptions for Stream {
     fn about(&self) -> &'static str {
-        "Measure a stream of samples as a real-time simulator sends them, one per time step"
+        "Measure a stream of samples, one per time step, as a real-time simulator sends them"
     }
 
     fn examples(&self) -> &'static str {
