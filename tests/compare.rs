@@ -168,5 +168,131 @@ fn samples_that_were_changed_are_refused() {
     std::fs::write(path, samples).unwrap();
     let ended = compared(&scratch, &["a", "a"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("it was changed since its record was written"), "{ended:?}");
+    assert!(ended.stderr.contains("its SHA-256 is not the one in record.json"), "{ended:?}");
+}
+
+#[test]
+fn a_baseline_is_kept_by_its_name_and_replaced() {
+    let scratch = Scratch::new();
+    let folder = scratch.join("wiregauge-runs").join("baselines");
+    let latency = |delay: &str, more: &[&str]| {
+        let delay = format!("constant({delay})");
+        let usual = ["latency", "--transport", "synthetic", "--count", "1000", "--synthetic"];
+        wiregauge(&scratch.0, &[&usual, &[delay.as_str()][..], more].concat())
+    };
+    let none = latency("2us", &["--baseline", "main"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(none.stderr.contains("save one with --save-baseline main"), "{none:?}");
+    assert!(!scratch.join("wiregauge-runs").exists(), "it is refused before the run");
+    let saved = latency("2us", &["--save-baseline", "main"]);
+    assert_eq!(saved.code, Some(0), "{saved:?}");
+    assert!(saved.stdout.contains("saved as baseline main in wiregauge-runs/baselines/main"));
+    let limits = ["--fail-if", "rtt.p50>+40%,rtt.max>1ms"];
+    let slower = latency("3us", &[&["--baseline", "main"], &limits[..]].concat());
+    assert_eq!(slower.code, Some(1), "{slower:?}");
+    assert!(slower.stdout.contains("B is 50 % slower at p50"), "{slower:?}");
+    let json = latency("3us", &[&["--baseline", "main", "--json"], &limits[..]].concat());
+    assert_eq!(json.code, Some(1), "{json:?}");
+    let record: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(record["schema"], "wiregauge.record");
+    assert!(json.stderr.contains("exceeded: +50 %"), "{json:?}");
+    // The copy is enough, and a later one replaces it.
+    let runs = std::fs::read_dir(scratch.join("wiregauge-runs")).unwrap();
+    for run in runs.map(|run| run.unwrap().path()).filter(|path| *path != folder) {
+        std::fs::remove_dir_all(run).unwrap();
+    }
+    measured(&scratch, "after", "constant(4us)", &[]);
+    let again = ["after", "--baseline", "main", "--save-baseline", "main"];
+    let twice = compared(&scratch, &again);
+    assert!(twice.stdout.contains("B is 100 % slower at p50"), "{twice:?}");
+    let same = compared(&scratch, &["after", "--baseline", "main"]);
+    assert!(same.stdout.contains("B is not told apart from A at p50 (±0 %)"), "{same:?}");
+    let names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["main"], "nothing is left beside it");
+    edited(&scratch, "after", |record| record["complete"] = json!(false));
+    let cut = compared(&scratch, &["after", "--baseline", "main", "--save-baseline", "cut"]);
+    assert!(cut.stderr.contains("an incomplete run is not saved"), "{cut:?}");
+    assert!(!folder.join("cut").exists());
+}
+
+#[test]
+fn what_cannot_be_judged_or_named_is_refused() {
+    let scratch = Scratch::new();
+    for (arguments, says) in [
+        (&["latency", "--save-baseline", "../x"][..], "invalid name '../x'"),
+        (&["latency", "--baseline", ""], "invalid name ''"),
+        (&["latency", "--fail-if", "rtt.p50>+1%"], "compares two runs: use --baseline NAME"),
+        (&["latency", "--json", "--save-baseline", "x"], "--json makes none: use --out DIR"),
+        (&["compare", "a"], "name two run directories, or one and --baseline NAME"),
+        (&["compare", "a", "b", "--baseline", "x"], "name two run directories, or one"),
+    ] {
+        let refused = wiregauge(&scratch.0, arguments);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
+    let alone = ["latency", "--transport", "synthetic", "--fail-if", "rtt.max>1ns"];
+    assert_eq!(wiregauge(&scratch.0, &alone).code, Some(1), "a limit of the run alone");
+}
+
+#[test]
+fn verdicts_and_conditions_are_only_text_in_xml_and_markdown() {
+    let scratch = Scratch::new();
+    measured(&scratch, "a", "constant(2us)", &[]);
+    measured(&scratch, "b", "constant(2us)", &[]);
+    edited(&scratch, "b", |record| {
+        record["environment"]["host"] = json!("<a href=\"x\">|`*\u{1b}");
+    });
+    let files = ["--junit", "a.xml", "--markdown", "a.md", "--fail-if", "rtt.p50>+10%"];
+    let ended = compared(&scratch, &[&["a", "b"], &files[..]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let text = |name: &str| std::fs::read_to_string(scratch.join(name)).unwrap();
+    let host = "&lt;a href=&quot;x&quot;&gt;|`*\u{fffd}";
+    assert!(text("a.xml").contains(&format!("hostname=\"{host}\"")), "{}", text("a.xml"));
+    let host = host.replace('|', "\\|").replace('`', "\\`").replace('*', "\\*");
+    assert!(text("a.md").contains(&host), "{}", text("a.md"));
+    compared(&scratch, &[&["a", "b"], &files[..]].concat());
+    assert_eq!(text("a.md").matches("## wiregauge: all limits held").count(), 2, "appended");
+    assert_eq!(text("a.xml").matches("<testsuite ").count(), 1, "written again");
+}
+
+#[test]
+fn a_folder_of_records_is_a_history_with_its_changes() {
+    let scratch = Scratch::new();
+    let nightly = scratch.join("nightly");
+    std::fs::create_dir(&nightly).unwrap();
+    measured(&scratch, "fast", "normal(2us,100ns)", &[]);
+    measured(&scratch, "slow", "normal(3us,100ns)", &[]);
+    for day in 1..=10 {
+        let (name, from) = (format!("nightly/{day:02}"), if day < 7 { "fast" } else { "slow" });
+        std::fs::create_dir(scratch.join(&name)).unwrap();
+        for file in ["record.json", "samples.parquet"] {
+            std::fs::copy(scratch.join(from).join(file), scratch.join(&name).join(file)).unwrap();
+        }
+        edited(&scratch, &name, |record| {
+            record["started"] = json!(format!("2026-11-{day:02}T00:00:00Z"));
+            record["environment"]["kernel"] = json!(if day < 7 { "6.1" } else { "6.9" });
+        });
+    }
+    std::fs::create_dir(nightly.join("not-a-record")).unwrap();
+    std::fs::create_dir(nightly.join("broken")).unwrap();
+    std::fs::write(nightly.join("broken/record.json"), "{}").unwrap();
+    let shown = wiregauge(&scratch.0, &["history", "nightly", "--figure", "rtt.p50,rtt.p99.99"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stderr.contains("left out: nightly/broken/record.json"), "{shown:?}");
+    let line = |begin: &str| {
+        let found = shown.stdout.lines().find(|line| line.starts_with(begin));
+        found.unwrap_or_else(|| panic!("{begin}: {shown:?}")).split_whitespace().collect::<Vec<_>>()
+    };
+    let series = line("latency synthetic");
+    assert_eq!((series[5], series[7], series.last().unwrap()), ("rtt.p50", "10", &"1"));
+    assert_eq!(line("07")[6..8], ["rtt.p50", "us"]);
+    assert!(shown.stdout.contains("differs since 07: kernel: 6.1 -> 6.9"), "{shown:?}");
+    assert!(!shown.stdout.contains("p99.99"), "no record shows it: {shown:?}");
+    let json = wiregauge(&scratch.0, &["history", "nightly", "--json"]);
+    let all: Value = serde_json::from_str(&json.stdout).unwrap();
+    let change = &all["series"][0]["changes"][0];
+    assert_eq!((change["at"].as_u64(), change["directory"].as_str()), (Some(6), Some("07")));
+    assert!((change["relative"].as_f64().unwrap() - 0.5).abs() < 0.02, "{change}");
+    let empty = wiregauge(&scratch.0, &["history", "fast"]);
+    assert_eq!(empty.code, Some(2), "{empty:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::command_def::{CommandDef, Group, Typed};
 use super::common_options::{
-    self as common, CLOCK, CPUS, DRAW, FAIL_IF, JSON, PAIRS, RANK, REACH, RECORD, STRICT,
+    self as common, CLOCK, CPUS, DRAW, JSON, JUDGE, PAIRS, RANK, REACH, RECORD,
 };
 use super::{ClockOptions, Command, StudyOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
@@ -11,6 +11,7 @@ use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
 use crate::remote::daemon::caps::Caps;
 use crate::report::export::{Format, MOST_MESSAGES, Observable};
+use crate::stats::limit::Figure;
 use crate::transport::{TransportKind, settings};
 use crate::units::{InjectedClockError, MessageRate};
 use std::path::Path;
@@ -23,6 +24,7 @@ pub const OTHERS: &[CommandDef] = &[
     RECOVER,
     EXPORT,
     COMPARE,
+    HISTORY,
     SELFTEST,
     CLOCKS,
     HOSTS,
@@ -39,7 +41,7 @@ pub const INTERNAL: &[CommandDef] = &[RUN_ROLE, DIAL_AGENT];
 pub const SURVEY: CommandDef = CommandDef {
     group: Group::Measure,
     about: "Measure every transport that works on this machine (the same as no command)",
-    tables: &[CPUS, DRAW, RECORD],
+    tables: &[CPUS, DRAW, RECORD, JUDGE],
     ..CommandDef::new("survey", |typed| {
         Ok(Command::Survey {
             cpus: common::cpus(&typed.given, &Place::default())?,
@@ -78,6 +80,7 @@ const RUN: CommandDef = CommandDef {
         CPUS,
         DRAW,
         RECORD,
+        JUDGE,
     ],
     ..CommandDef::new("run", run)
 };
@@ -143,18 +146,46 @@ const COMPARE: CommandDef = CommandDef {
     examples: "
   wiregauge compare before after --fail-if 'half_rtt.p99>+10%' --fail-if 'bandwidth<-5%'
   wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'
+  wiregauge compare after --baseline main --junit verdicts.xml
 
 Exit codes: 0 all limits held, 1 one was exceeded, 5 inconclusive: the runs cannot tell.",
     operands: &[
         OptionDef::parsed::<String>(
             "A",
-            "Baseline run directory, or some of its runs: DIR@transport=tcp,wait=busy,size=64",
+            "Baseline run directory, or some of its runs: DIR@transport=tcp,wait=busy,size=64; \
+             with --baseline: B",
         )
         .required(),
-        OptionDef::parsed::<String>("B", "Run directory to judge, or some of its runs").required(),
+        OptionDef::parsed::<String>("B", "Run directory to judge, or some of its runs"),
     ],
-    tables: &[&[FAIL_IF, STRICT, JSON]],
-    ..CommandDef::new("compare", |typed| Ok(Command::Compare(typed)))
+    tables: &[JUDGE, &[JSON]],
+    ..CommandDef::new("compare", |typed| {
+        let is_named = typed.given.is_given("baseline");
+        ensure!(
+            typed.operands("B").is_empty() == is_named,
+            "compare needs two sides: name two run directories, or one and --baseline NAME"
+        );
+        Ok(Command::Compare { judge: common::judge_options(&typed.given), typed })
+    })
+};
+
+const HISTORY: CommandDef = CommandDef {
+    about: "Show the records of a folder over time, and where the level of a figure changed",
+    examples: "
+  wiregauge history
+  wiregauge history nightly --figure half_rtt.p99,bandwidth",
+    operands: &[OptionDef::path("DIR", "Folder of run directories").default_note("wiregauge-runs")],
+    tables: &[&[
+        OptionDef::parsed::<Figure>(
+            "figure",
+            "Figures to follow, such as half_rtt.p99 or bandwidth",
+        )
+        .metavar("FIGURES")
+        .list()
+        .default_note("p50 and p99 of what answers a run's question, or its rate"),
+        JSON,
+    ]],
+    ..CommandDef::new("history", |typed| Ok(Command::History(typed)))
 };
 
 const SELFTEST: CommandDef = CommandDef {

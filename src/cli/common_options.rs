@@ -2,7 +2,7 @@
 
 use super::place;
 use super::values;
-use super::{Command, RunOptions};
+use super::{Command, JudgeOptions, RunOptions};
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
 use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refuse_found, under};
@@ -11,6 +11,7 @@ use crate::pattern::options::MEASUREMENT;
 use crate::plan::pairs::AtOnce;
 use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
 use crate::plan::{Place, Request, Wait};
+use crate::record::Baseline;
 use crate::remote::job::rank::Rank;
 use crate::stats::Limit;
 use crate::transport::definitions::DEFINITIONS;
@@ -213,24 +214,39 @@ pub const RECORD: OptionTable = &under(
     ],
 );
 
-/// What must hold of two runs.
-pub const FAIL_IF: OptionDef = OptionDef::parsed::<Limit>(
-    "fail-if",
-    "Judge a limit, such as half_rtt.p99>+10% or bandwidth<-5%: exit with code 1 where it is \
-     exceeded, 5 where the runs cannot tell; can be repeated",
-)
-.metavar("LIMIT")
-.list();
-
-/// What a limit of which nothing is known means.
-pub const STRICT: OptionDef =
-    OptionDef::flag("strict", "Exit with code 1 where a limit is inconclusive").needs(&["fail-if"]);
+/// How a run is judged, and where that goes.
+pub const JUDGE: OptionTable = &under(
+    "Comparison and limits",
+    [
+        OptionDef::parsed::<Baseline>("baseline", "Compare with this baseline").metavar("NAME"),
+        OptionDef::parsed::<Baseline>(
+            "save-baseline",
+            "Save the run as a baseline of this name, in place of an older one",
+        )
+        .metavar("NAME"),
+        OptionDef::parsed::<Limit>(
+            "fail-if",
+            "Judge a limit, such as half_rtt.p99>+10%, bandwidth<-5% or half_rtt.max>1ms: exit \
+             with code 1 where it is exceeded, 5 where the runs cannot tell; can be repeated",
+        )
+        .metavar("LIMIT")
+        .list(),
+        OptionDef::flag("strict", "Exit with code 1 where a limit is inconclusive")
+            .needs(&["fail-if"]),
+        OptionDef::path("junit", "Write the verdicts as JUnit XML to this file"),
+        OptionDef::path(
+            "markdown",
+            "Append the comparison as Markdown to this file, such as $GITHUB_STEP_SUMMARY",
+        ),
+    ],
+);
 
 /// An option of the commands that print a table.
 pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a table");
 
 /// The tables of all measuring commands.
-pub const ALL: &[OptionTable] = &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RANK, THRESHOLD, RECORD];
+pub const ALL: &[OptionTable] =
+    &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RANK, THRESHOLD, RECORD, JUDGE];
 
 /// What was asked of a pattern, with the options that all patterns have, and which process of a job
 /// this is.
@@ -330,7 +346,31 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
         format!("--out: '{shown}' exists already and is never overwritten: use a new directory")
     })?;
     let (clock, json) = (given.choice("clock"), given.flag("json"));
-    Ok(RunOptions { clock, directory, json, rank: rank.map(Box::new) })
+    let judge = match given.definition("baseline") {
+        Some(_) => judge_options(given),
+        None => JudgeOptions::default(),
+    };
+    ensure!(
+        judge.save_as.is_none() || !json || directory.is_some(),
+        "--save-baseline needs a run directory, and --json makes none: use --out DIR as well"
+    );
+    let compares = judge.limits.iter().find(|(_, limit)| limit.compares());
+    refuse_found(compares.filter(|_| judge.baseline.is_none()), |(text, _)| {
+        format!("--fail-if: '{text}' compares two runs: use --baseline NAME as well")
+    })?;
+    Ok(RunOptions { clock, directory, json, judge, rank: rank.map(Box::new) })
+}
+
+/// How a run is judged.
+pub fn judge_options(given: &Given) -> JudgeOptions {
+    JudgeOptions {
+        baseline: given.get("baseline"),
+        save_as: given.get("save-baseline"),
+        limits: given.read_list("fail-if", |text| text.parse().map(|limit| (text.into(), limit))),
+        strict: given.flag("strict"),
+        junit: given.text("junit").map(PathBuf::from),
+        markdown: given.text("markdown").map(PathBuf::from),
+    }
 }
 
 /// The command that measures what was asked of a pattern.

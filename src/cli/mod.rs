@@ -26,7 +26,9 @@ pub use common_options::ALL as COMMON_OPTIONS;
 use crate::clock::Source;
 use crate::options::UsageError;
 use crate::plan::{CpuPair, HostSpec, Place, Request};
+use crate::record::Baseline;
 use crate::remote::job::rank::Rank;
+use crate::stats::Limit;
 use crate::transport::Interfaces;
 use crate::units::{InjectedClockError, Span};
 use std::ffi::OsString;
@@ -41,8 +43,27 @@ pub struct RunOptions {
     pub directory: Option<PathBuf>,
     /// Whether the record goes to stdout.
     pub json: bool,
+    /// How it is judged.
+    pub judge: JudgeOptions,
     /// Which process of a job this is.
     pub rank: Option<Box<Rank>>,
+}
+
+/// How a run is judged, and where the verdicts go beside the terminal.
+#[derive(Clone, Debug, Default)]
+pub struct JudgeOptions {
+    /// The baseline that it is compared with.
+    pub baseline: Option<Baseline>,
+    /// The baseline that it becomes.
+    pub save_as: Option<Baseline>,
+    /// Limits, each with its text.
+    pub limits: Vec<(String, Limit)>,
+    /// Whether a limit that is inconclusive fails.
+    pub strict: bool,
+    /// A file for JUnit's XML.
+    pub junit: Option<PathBuf>,
+    /// A file to which Markdown is appended.
+    pub markdown: Option<PathBuf>,
 }
 
 /// How a study is run.
@@ -125,7 +146,14 @@ pub enum Command {
     /// Write a run in another format.
     Export(Typed),
     /// Compare two runs.
-    Compare(Typed),
+    Compare {
+        /// How the second is judged.
+        judge: JudgeOptions,
+        /// The rest.
+        typed: Typed,
+    },
+    /// Show records over time.
+    History(Typed),
     /// Check the instrument.
     Selftest(Typed),
     /// Run a command in a machine of the testbed.

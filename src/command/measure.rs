@@ -4,7 +4,7 @@ use super::console::{complain, print_json, print_text};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::process::{context, interrupts};
 use super::progress::Progress;
-use super::{CommandError, Exit};
+use super::{CommandError, Exit, judge};
 use crate::cli::RunOptions;
 use crate::host::{self, CpuPair};
 use crate::loops::schedule;
@@ -19,7 +19,7 @@ use crate::report::{html, table};
 use crate::run::{Watcher, run};
 use crate::transport::Role;
 use crate::units::Bytes;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// Room for record.json and report.html beside the samples.
@@ -93,6 +93,8 @@ pub fn execute(
     hosts: &[RemoteHost],
     options: &RunOptions,
 ) -> Result<Exit, CommandError> {
+    // Whatever is wrong with a baseline is said before the run.
+    let baseline = judge::baseline(&options.judge)?;
     let interrupted = interrupts()?;
     let context = context(options, &interrupted, hosts, unavailable)?;
     let mut writer = writer(options, &word(plan), need(plan))?;
@@ -100,12 +102,13 @@ pub fn execute(
     let record = run(plan, &context, &mut writer, &mut progress as &mut dyn Watcher);
     progress.finish();
     let record = record?;
-    report(&record, writer, options.json)?;
+    let kept = report(&record, writer, options.json)?;
+    let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
     Ok(match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
         (true, _) if registry::views().iter().any(|view| view.exceeds_limit(&record)) => {
             Exit::EXCEEDED
         }
-        (true, _) => Exit::RIGHT,
+        (true, _) => judged,
         (false, true) => Exit::INCOMPLETE,
         (false, false) if interrupted.load(Ordering::Relaxed) => Exit::INCOMPLETE,
         (false, false) => Exit::NOTHING,
@@ -136,25 +139,30 @@ fn word(plan: &Plan) -> String {
     study.name.chars().take(LONGEST_WORD).map(plain).collect()
 }
 
-/// Keeps a record and prints it. What cannot be kept is still printed.
-pub fn report(record: &Record, writer: Option<Writer>, json: bool) -> Result<(), CommandError> {
+/// Keeps a record and prints it; where it is kept. What cannot be kept is still printed.
+pub fn report(
+    record: &Record,
+    writer: Option<Writer>,
+    json: bool,
+) -> Result<Option<PathBuf>, CommandError> {
     let kept = writer.map(|writer| keep(record, writer)).transpose();
     if json {
         print_json(record)?;
         // Stdout is the record's alone; who reads it by a program still sees what weakens it.
         table::notes(record).lines().for_each(|line| complain(&line));
-        return kept.map(drop);
+        return kept;
     }
     print_text(&table::runs(record, &registry::views()))?;
     print_text(&table::notes(record))?;
-    if let Some(path) = kept? {
+    let kept = kept?;
+    if let Some(path) = &kept {
         print_text(&format!("kept in {}\n", path.display()))?;
     }
-    Ok(())
+    Ok(kept)
 }
 
 /// Lets the run directory appear, with a report made from the samples as they lie in it.
-fn keep(record: &Record, mut writer: Writer) -> Result<std::path::PathBuf, CommandError> {
+fn keep(record: &Record, mut writer: Writer) -> Result<PathBuf, CommandError> {
     let reader = SampleReader::open(&writer.close_samples()?)?;
     let report = html::render(record, &registry::views(), reader);
     Ok(writer.finish(record, &report)?)

@@ -4,8 +4,10 @@ mod agent;
 mod clocks;
 mod compare;
 mod console;
+mod history;
 mod hosts;
 mod jobs;
+mod judge;
 mod list;
 mod measure;
 mod noise;
@@ -122,7 +124,8 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Report(typed) => report::report(&typed),
         Command::Recover(typed) => recover::recover(&typed),
         Command::Export(typed) => report::export(&typed),
-        Command::Compare(typed) => compare::compare(&typed),
+        Command::Compare { judge, typed } => compare::compare(&judge, &typed),
+        Command::History(typed) => history::history(&typed),
         Command::Testbed(request) => testbed::machines(&request),
         Command::TestbedNet(request) => testbed::network(&request),
         Command::Selftest(typed) => selftest::selftest(&typed.given),

@@ -333,7 +333,7 @@ fn write_file(path: &Path, content: &[u8]) -> Result<(), RecordError> {
     write().map_err(|e| RecordError::writing(path, e))
 }
 
-fn sync_directory(path: &Path) -> Result<(), RecordError> {
+pub(super) fn sync_directory(path: &Path) -> Result<(), RecordError> {
     let sync = || File::open(path)?.sync_all();
     sync().map_err(|e| RecordError::writing(path, e))
 }

@@ -4,6 +4,7 @@
 //! end; reads both back for reports. A directory appears complete or not at all. Its files are
 //! untrusted when they are read: reading is bounded, and every error is one sentence.
 
+pub mod baseline;
 mod case;
 pub mod directory;
 pub mod error;
@@ -16,6 +17,7 @@ pub mod schema;
 mod sealed;
 mod upgrade;
 
+pub use baseline::Baseline;
 pub use directory::{RunDirectory, Writer, read_record};
 pub use error::RecordError;
 pub use sample_reader::SampleReader;

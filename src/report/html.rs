@@ -327,6 +327,14 @@ impl askama::filters::Escaper for Escape {
     }
 }
 
+/// Text of a record as text of XML or a quoted attribute: what holds in HTML holds there.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    // Writing into a text cannot fail.
+    let _ = askama::filters::Escaper::write_escaped_str(&Escape, &mut escaped, text);
+    escaped
+}
+
 /// JSON that cannot end its script element. `<` occurs in JSON only within
 /// strings, where the escape means the same.
 fn script_json(json: &str) -> String {
@@ -339,7 +347,6 @@ mod tests {
     use super::*;
     use crate::report::model::{HeatCell, HeatMap, Plot, Show, figure, number, text};
     use crate::stats::{self, Interval};
-    use askama::filters::Escaper;
 
     #[derive(Template)]
     #[template(
@@ -354,17 +361,11 @@ mod tests {
         Sections { sections }.render().unwrap()
     }
 
-    fn escape(text: &str) -> String {
-        let mut escaped = String::new();
-        Escape.write_escaped_str(&mut escaped, text).unwrap();
-        escaped
-    }
-
     #[test]
     fn text_of_a_record_stays_text() {
         let evil = "<img src=x onerror=\"alert('1')\">&\u{0}\u{202e}";
         let safe = "&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;&amp;\u{fffd}\u{fffd}";
-        assert_eq!(escape(evil), safe);
+        assert_eq!(escaped(evil), safe);
     }
 
     #[test]

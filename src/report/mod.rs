@@ -6,6 +6,7 @@
 pub mod comparison;
 pub mod curves;
 pub mod export;
+pub mod history;
 pub mod html;
 pub mod model;
 pub mod number;

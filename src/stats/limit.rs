@@ -61,6 +61,13 @@ pub trait Figures {
     fn rate(&self, metric: RateMetric) -> Option<&Rate>;
 }
 
+impl Limit {
+    /// Whether it is one for the difference of two runs.
+    pub fn compares(&self) -> bool {
+        !matches!(self.bound, Bound::Absolute(_))
+    }
+}
+
 impl Side {
     /// Whether a value lies on the side on which a limit fails; the bound itself does not.
     pub fn is_beyond(self, x: f64, bound: f64) -> bool {
@@ -134,6 +141,15 @@ impl fmt::Display for Figure {
             Figure::Min(m) => write!(f, "{}.min", m.name()),
             Figure::Rate(m) => f.write_str(m.name()),
         }
+    }
+}
+
+impl FromStr for Figure {
+    /// One sentence that says what is allowed.
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        parse_figure(word)
     }
 }
 

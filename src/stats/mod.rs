@@ -13,6 +13,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub(crate) mod between;
+pub mod change;
 pub mod compare;
 pub mod effective;
 pub mod exponential;

@@ -102,6 +102,11 @@ pub(super) fn differing(
     all
 }
 
+/// What differs between two records and one run of each, the worst first.
+pub fn between(a: &Side, b: &Side, pair: &Pair<'_>) -> Vec<Condition> {
+    differing(a, b, &[*pair], &[Vec::new(), Vec::new()], false)
+}
+
 /// What differs between two records as wholes.
 fn of_records(all: &mut Vec<Condition>, records: [&Record; 2]) {
     let mut one = |severity, what: &str, text: fn(&Record) -> String| {

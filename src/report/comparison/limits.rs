@@ -26,6 +26,13 @@ pub struct JudgedLimit {
 }
 
 impl JudgedLimit {
+    /// One that no run can be judged by.
+    pub(super) fn unknown(limit: String, reason: String) -> JudgedLimit {
+        let judgement = Judgement::unknown(reason);
+        let sentence = no_interval(&judgement);
+        JudgedLimit { runs: "all runs".into(), limit, judgement, needed_seconds: None, sentence }
+    }
+
     /// The verdict.
     pub fn verdict(&self) -> Verdict {
         self.judgement.verdict
@@ -63,10 +70,8 @@ pub(super) fn judged(
         };
         let mut judged: Vec<JudgedLimit> = pairs.iter().filter(is_measured).map(judge).collect();
         if judged.is_empty() {
-            let judgement = Judgement::unknown(format!("no run measured {}", figure.metric()));
-            let (sentence, runs) = (sentence(limit, &judgement, None), "all runs".into());
-            let limit = text.clone();
-            judged.push(JudgedLimit { runs, limit, judgement, needed_seconds: None, sentence });
+            let reason = format!("no run measured {}", figure.metric());
+            judged.push(JudgedLimit::unknown(text.clone(), reason));
         }
         judged
     };
@@ -77,8 +82,7 @@ fn sentence(limit: &Limit, judgement: &Judgement, needed_seconds: Option<f64>) -
     let verdict = judgement.verdict.name();
     let (Some(measured), Some(Interval { low, high })) = (judgement.measured, judgement.interval)
     else {
-        let why = judgement.reason.as_deref().unwrap_or("nothing was measured");
-        return format!("{verdict}: {why}");
+        return no_interval(judgement);
     };
     let shown = |value: f64| shown(limit, value);
     let mut text =
@@ -105,6 +109,11 @@ fn sentence(limit: &Limit, judgement: &Judgement, needed_seconds: Option<f64>) -
         None => {}
     }
     text
+}
+
+fn no_interval(judgement: &Judgement) -> String {
+    let why = judgement.reason.as_deref().unwrap_or("nothing was measured");
+    format!("{}: {why}", judgement.verdict.name())
 }
 
 /// A change or a figure, in the terms in which a limit is written.

@@ -5,17 +5,19 @@
 
 mod answer;
 mod conditions;
+pub mod junit;
 mod limits;
+pub mod markdown;
 mod selection;
 
 pub use answer::Answer;
-pub use conditions::Condition;
+pub use conditions::{Condition, between};
 pub use limits::JudgedLimit;
 pub use selection::{Selection, Side};
 
 use super::scale::Scale;
 use crate::options::UsageError;
-use crate::record::schema::{Metric, RateMetric, RecordedWarning, Run};
+use crate::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
 use crate::stats::{Difference, Limit, Verdict, compare};
 use crate::units::quantile_name;
 use crate::warning::Warning;
@@ -92,6 +94,23 @@ impl Comparison {
             conditions: conditions::differing(a, b, &pairs, &alone, is_one),
             warnings: not_interleaved.into_iter().collect(),
         })
+    }
+
+    /// What limits say of a record alone. One that compares has nothing to compare with.
+    pub fn alone(record: &Record, limits: &[(String, Limit)]) -> Comparison {
+        let pairs: Vec<Pair<'_>> = record.runs.iter().map(|run| Pair { a: run, b: run }).collect();
+        let (comparing, alone): (Vec<_>, Vec<_>) =
+            limits.iter().cloned().partition(|(_, limit)| limit.compares());
+        let mut judged = limits::judged(&alone, &pairs, record);
+        let unknown = |(text, _)| JudgedLimit::unknown(text, "there is no baseline yet".into());
+        judged.extend(comparing.into_iter().map(unknown));
+        Comparison {
+            answers: Vec::new(),
+            limits: judged,
+            rows: Vec::new(),
+            conditions: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     /// What all limits say together: the worst of them. `None`: there is no limit.

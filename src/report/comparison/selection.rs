@@ -20,6 +20,13 @@ pub struct Side {
     pub selection: Selection,
 }
 
+impl Side {
+    /// All runs of a record.
+    pub fn whole(record: Record) -> Side {
+        Side { record, selection: Selection::default() }
+    }
+}
+
 impl std::str::FromStr for Selection {
     type Err = UsageError;
 

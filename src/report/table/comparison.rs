@@ -25,8 +25,10 @@ pub fn whole(all: &Comparison) -> String {
     for limit in &all.limits {
         text += &format!("limit {} ({}): {}\n", limit.limit, limit.runs, limit.sentence);
     }
-    text += "\n";
-    text += &differences(&all.rows);
+    if !all.rows.is_empty() {
+        text += "\n";
+        text += &differences(&all.rows);
+    }
     if !all.conditions.is_empty() {
         text += "\n";
         text += &conditions(&all.conditions);

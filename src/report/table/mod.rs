@@ -9,6 +9,7 @@
 
 pub mod comparison;
 pub mod grid;
+pub mod history;
 mod notes;
 mod section;
 

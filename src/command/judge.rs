@@ -1,0 +1,86 @@
+//! What a comparison means for whoever started the command: the exit code, files for a CI system,
+//! and the baseline that a run becomes.
+
+use super::console::{complain, print_text};
+use super::{CommandError, Exit};
+use crate::cli::{JudgeOptions, RunOptions};
+use crate::record::Baseline;
+use crate::record::schema::Record;
+use crate::report::comparison::{Comparison, Side, junit, markdown};
+use crate::report::table::comparison;
+use crate::stats::Verdict;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The record that a run is to be compared with. There need be none yet of the name under which the
+/// run is saved, so that a job that keeps a baseline has a first time.
+pub fn baseline(judge: &JudgeOptions) -> Result<Option<Record>, CommandError> {
+    let first = |one: &&Baseline| judge.save_as.as_ref() != Some(one) || one.is_saved();
+    Ok(judge.baseline.as_ref().filter(first).map(Baseline::read).transpose()?)
+}
+
+/// Judges a run that was measured: beside a baseline, by limits, or not at all.
+pub fn measured(
+    record: &Record,
+    baseline: Option<Record>,
+    kept: Option<&Path>,
+    options: &RunOptions,
+) -> Result<Exit, CommandError> {
+    let judge = &options.judge;
+    let all = match baseline {
+        Some(baseline) => {
+            let (a, b) = (Side::whole(baseline), Side::whole(record.clone()));
+            Comparison::new(&a, &b, &judge.limits)?
+        }
+        None => Comparison::alone(record, &judge.limits),
+    };
+    let text = comparison::whole(&all);
+    if options.json {
+        // Stdout is the record's alone.
+        text.lines().for_each(|line| complain(&line));
+    } else if !text.is_empty() {
+        print_text(&format!("\n{text}"))?;
+    }
+    let is_json = options.json;
+    finish(&all, record, kept, judge, is_json)
+}
+
+/// Writes the files that a CI system reads, saves the baseline, and gives the exit code.
+pub fn finish(
+    all: &Comparison,
+    record: &Record,
+    kept: Option<&Path>,
+    judge: &JudgeOptions,
+    is_json: bool,
+) -> Result<Exit, CommandError> {
+    let failed = |path: &Path| {
+        let path = path.display().to_string();
+        move |error: io::Error| CommandError::Unable(format!("writing {path}: {error}"))
+    };
+    if let Some(path) = &judge.junit {
+        fs::write(path, junit::text(all, record, judge.strict)).map_err(failed(path))?;
+    }
+    if let Some(path) = &judge.markdown {
+        let append = || {
+            let mut file = File::options().append(true).create(true).open(path)?;
+            file.write_all(markdown::text(all).as_bytes())
+        };
+        append().map_err(failed(path))?;
+    }
+    if let Some((baseline, run)) = judge.save_as.as_ref().zip(kept) {
+        if record.complete {
+            let name = baseline.name();
+            let saved = format!("saved as baseline {name} in {}", baseline.save(run)?.display());
+            if is_json { complain(&saved) } else { print_text(&(saved + "\n")).map(drop)? }
+        } else {
+            complain(&"an incomplete run is not saved as a baseline");
+        }
+    }
+    Ok(match all.verdict() {
+        Some(Verdict::Exceeded) => Exit::EXCEEDED,
+        Some(Verdict::Inconclusive) if judge.strict => Exit::EXCEEDED,
+        Some(Verdict::Inconclusive) => Exit::INCONCLUSIVE,
+        Some(Verdict::Held) | None => Exit::RIGHT,
+    })
+}

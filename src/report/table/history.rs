@@ -1,0 +1,80 @@
+//! A history: a line for each figure, then one for each change of its level, with what else changed.
+
+use super::section;
+use crate::plan::written::shortened;
+use crate::record::schema::Severity;
+use crate::report::history::{Change, History, Point, Series};
+use crate::report::model::{Cell, OfRun, Table, figure, number, text};
+use crate::report::number::PERCENT;
+
+/// Conditions of a change that are printed: the worst.
+const MOST_CONDITIONS: usize = 5;
+/// Characters of what a record has of a condition.
+const LONGEST_CONDITION: usize = 60;
+
+impl OfRun for &Series {}
+impl OfRun for (&Series, &Change) {}
+
+/// All of it.
+pub fn whole(history: &History) -> String {
+    let value = |series: &Series, point: Option<&Point>| {
+        point.map(|one| Cell::figure(one.value.0, one.interval, series.scale.factor()))
+    };
+    let fields = [
+        text("run", |one: &&Series| one.runs.clone()),
+        text("figure", |one: &&Series| one.figure.clone()),
+        text("unit", |one: &&Series| one.scale.unit()),
+        number("records", "", |one: &&Series| Cell::Count(one.points.len() as u64)),
+        figure("first", "", move |one: &&Series| value(one, one.points.first())),
+        figure("last", "", move |one: &&Series| value(one, one.points.last())),
+        number("changes", "", |one: &&Series| Cell::Count(one.changes.len() as u64)),
+    ];
+    let table = Table::of(&history.series, fields).unwrap_or_default();
+    let all = history.series.iter();
+    let changes: Vec<(&Series, &Change)> =
+        all.flat_map(|series| series.changes.iter().map(move |change| (series, change))).collect();
+    let table = section::table(&table).unwrap_or_default();
+    if changes.is_empty() {
+        return table + "no figure changed its level\n";
+    }
+    format!("{table}\n{}{}", table_of_changes(&changes), conditions(&changes))
+}
+
+fn table_of_changes(changes: &[(&Series, &Change)]) -> String {
+    let level = |series: &Series, value: f64| Cell::figure(value, None, series.scale.factor());
+    let fields = [
+        text("changed at", |(_, change): &(&Series, &Change)| change.directory.clone()),
+        text("run", |(series, _): &(&Series, &Change)| series.runs.clone()),
+        text("figure", |(series, _): &(&Series, &Change)| series.figure.clone()),
+        text("unit", |(series, _): &(&Series, &Change)| series.scale.unit()),
+        number("before", "", move |(series, change): &(&Series, &Change)| {
+            level(series, change.before.0)
+        }),
+        number("after", "", move |(series, change): &(&Series, &Change)| {
+            level(series, change.after.0)
+        }),
+        figure("change %", "", |(_, change): &(&Series, &Change)| {
+            Cell::figure(change.relative.0, change.interval, PERCENT)
+        }),
+    ];
+    let table = Table::of(changes.to_vec(), fields).unwrap_or_default();
+    section::table(&table).unwrap_or_default()
+}
+
+/// What else changed with the levels, once for each record.
+fn conditions(changes: &[(&Series, &Change)]) -> String {
+    let mut text = String::new();
+    let mut seen = Vec::new();
+    for (_, change) in changes.iter().filter(|(_, change)| !change.conditions.is_empty()) {
+        if seen.contains(&&change.directory) {
+            continue;
+        }
+        seen.push(&change.directory);
+        let worth = change.conditions.iter().filter(|one| one.severity > Severity::Note);
+        for one in worth.take(MOST_CONDITIONS) {
+            let [a, b] = [&one.a, &one.b].map(|text| shortened(text, LONGEST_CONDITION));
+            text += &format!("differs since {}: {}: {a} -> {b}\n", change.directory, one.what);
+        }
+    }
+    text
+}
