@@ -9,6 +9,7 @@ use crate::cli::RunOptions;
 use crate::host::{self, CpuPair};
 use crate::loops::schedule;
 use crate::pattern::{registry, survey};
+use crate::plan::request::in_all;
 use crate::plan::{Case, Place, Plan, Request, UsageError};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
@@ -24,6 +25,8 @@ use std::sync::atomic::Ordering;
 
 /// Room for record.json and report.html beside the samples.
 const REPORT_BYTES: u64 = 8 << 20;
+/// Bytes of a thread in a round in the journal, which lies beside the samples until the end.
+const ROUND_BYTES: u64 = 8 << 10;
 /// Characters of a study's name that the run directory's has.
 const LONGEST_WORD: usize = 60;
 
@@ -83,7 +86,8 @@ fn need(plan: &Plan) -> Bytes {
     let rows = plan.cases.iter().map(rows).fold(0, u64::saturating_add);
     let all = rows.saturating_mul(u64::from(plan.rounds.most)).saturating_mul(ROW_BYTES_AT_MOST);
     // Rounds that time bounds rarely fill their rows, and rows take a fifth of the most.
-    Bytes(all / 5 + REPORT_BYTES)
+    let journal = in_all(&plan.cases, plan.rounds).saturating_mul(ROUND_BYTES);
+    Bytes((all / 5 + REPORT_BYTES).saturating_add(journal))
 }
 
 /// Runs a plan, keeps what it gives and reports it.

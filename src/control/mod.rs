@@ -5,6 +5,7 @@
 pub mod case;
 pub mod fault;
 pub mod frame;
+pub(crate) mod limits;
 pub mod patience;
 pub mod protocol;
 pub mod secret;

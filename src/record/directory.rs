@@ -4,7 +4,7 @@
 //! that nobody ever sees half a record. `.NAME.partial-PID` is what a killed run leaves.
 
 use super::error::{RecordError, quoted, shown};
-use super::journal::{self, JOURNAL_FILE, Journal, Saved, SavedRound};
+use super::journal::{self, Completed, JOURNAL_FILE, Journal, Saved, SavedRound};
 use super::samples::SampleWriter;
 use super::schema::{Record, SCHEMA, VERSION};
 use super::upgrade::upgrade;
@@ -71,14 +71,14 @@ impl RunDirectory {
         hidden.push(format!(".partial-{}", std::process::id()));
         let hidden = parent.join(hidden);
         fs::create_dir(&hidden).map_err(refused)?;
-        let partial = Hidden { path: hidden, is_kept: false };
+        let partial = Hidden { path: hidden, is_recoverable: false };
         let target = path.with_file_name(name);
         let file = partial.path.join(SAMPLES_FILE);
         let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
         let samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
         let journal = Some(Journal::create(&partial.path)?);
         let partial = Some(partial);
-        Ok(Writer { parent, partial, target, samples, journal, stem: None })
+        Ok(Writer { parent, partial, target, samples, journal, completed: None, stem: None })
     }
 
     /// Takes over the directory `.NAME.partial-PID` that a run has left, with what it had saved.
@@ -99,19 +99,11 @@ impl RunDirectory {
             Some(parent) => parent.to_path_buf(),
             None => PathBuf::from("."),
         };
-        let saved = journal::complete(path, &path.join(SAMPLES_FILE), EPOCH)?;
-        // What a run that could not end may have begun to write.
-        for file in [RECORD_FILE, REPORT_FILE] {
-            match fs::remove_file(path.join(file)) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(RecordError::writing(&path.join(file), e));
-                }
-                _ => {}
-            }
-        }
-        let partial = Some(Hidden { path: path.to_path_buf(), is_kept: true });
-        let stem = Some(target.clone());
-        Ok((Writer { parent, partial, target, samples: None, journal: None, stem }, saved))
+        let (saved, completed) = journal::complete(path, &path.join(SAMPLES_FILE), EPOCH)?;
+        let partial = Some(Hidden { path: path.to_path_buf(), is_recoverable: true });
+        let (stem, completed) = (Some(target.clone()), Some(completed));
+        let (samples, journal) = (None, None);
+        Ok((Writer { parent, partial, target, samples, journal, completed, stem }, saved))
     }
 
     /// Prepares `BASE/TIME-NAME`, with `-2`, `-3` ... after it where that is taken.
@@ -156,19 +148,20 @@ pub fn default_name(name: &str, started: Timestamp) -> String {
 /// one needs access to every folder above.
 struct Hidden {
     path: PathBuf,
-    is_kept: bool,
+    is_recoverable: bool,
 }
 
 impl Hidden {
-    fn keep(&mut self) -> &Path {
-        self.is_kept = true;
+    /// Leaves it behind when it is dropped.
+    fn leave_behind(&mut self) -> &Path {
+        self.is_recoverable = true;
         &self.path
     }
 }
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        if !self.is_kept {
+        if !self.is_recoverable {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -185,6 +178,8 @@ pub struct Writer {
     samples: Option<SampleWriter<File>>,
     /// `None` after an error.
     journal: Option<Journal>,
+    /// The samples of a run that is recovered, which are complete.
+    completed: Option<Completed>,
     /// What is counted on from, where nobody named the directory.
     stem: Option<PathBuf>,
 }
@@ -206,8 +201,16 @@ impl Writer {
             let so_far = writer.samples()?.save()?;
             writer.journal()?.round(dir, round, so_far)
         })?;
-        self.partial.as_mut().map(Hidden::keep);
+        self.partial.as_mut().map(Hidden::leave_behind);
         Ok(())
+    }
+
+    /// Says that the times of all rounds are wrong, and why: `recover` refuses to make a record of
+    /// them. Gives what is left of the run; `None`: nothing was saved.
+    pub fn refuse_clock(&mut self, why: &str) -> Option<PathBuf> {
+        let noted = self.write(|writer, dir| writer.journal()?.clock(dir, why));
+        let partial = self.partial.as_ref().filter(|partial| partial.is_recoverable);
+        noted.ok().and(partial).map(|partial| partial.path.clone())
     }
 
     fn samples(&mut self) -> Result<&mut SampleWriter<File>, RecordError> {
@@ -231,7 +234,7 @@ impl Writer {
             }
             Err(error) => {
                 (self.samples, self.journal) = (None, None);
-                Err(match partial.is_kept {
+                Err(match partial.is_recoverable {
                     true => error.with(&format!(
                         "the rounds before are saved: `wiregauge recover {}` makes their record",
                         shown(&partial.path)
@@ -244,6 +247,9 @@ impl Writer {
 
     /// Where the samples lie until the directory appears.
     pub fn samples_file(&self) -> PathBuf {
+        if let Some(completed) = &self.completed {
+            return completed.path.clone();
+        }
         let partial = self.partial.as_ref().map(|partial| partial.path.join(SAMPLES_FILE));
         partial.unwrap_or_else(|| self.target.join(SAMPLES_FILE))
     }
@@ -264,14 +270,15 @@ impl Writer {
         if self.samples.is_some() {
             self.close_samples()?;
         }
-        let sealed = self.write(|_, dir| {
-            let samples = dir.join(SAMPLES_FILE);
-            sealed::read(&samples).map_err(|e| RecordError::writing(&samples, e))
-        })?;
-        let json = match readable(&Record { samples: Some(sealed), ..record.clone() }) {
+        let samples = self.samples_file();
+        let sealed = self
+            .write(|_, _| sealed::read(&samples).map_err(|e| RecordError::writing(&samples, e)))?;
+        let record = Record { samples: Some(sealed), ..record.clone() };
+        let json = match readable(&record, &samples) {
             Ok(json) => json,
             Err(why) => {
-                let dir = self.partial.as_mut().map(Hidden::keep).map(shown).unwrap_or_default();
+                let dir = self.partial.as_mut().map(Hidden::leave_behind);
+                let dir = dir.map(shown).unwrap_or_default();
                 let sentence = format!(
                     "the record would not be readable ({why}); its samples are kept in {dir}"
                 );
@@ -279,17 +286,34 @@ impl Writer {
             }
         };
         self.write(|writer, dir| {
+            writer.put_recovered(dir)?;
             write_file(&dir.join(RECORD_FILE), json.as_bytes())?;
             write_file(&dir.join(REPORT_FILE), html.as_bytes())?;
             sync_directory(dir)?;
             writer.appear(dir)
         })?;
         // Nothing is left under the hidden name.
-        self.partial.as_mut().map(Hidden::keep);
+        self.partial.as_mut().map(Hidden::leave_behind);
         // All that it says is in the record now; left behind it does no harm.
         let _ = fs::remove_file(self.target.join(JOURNAL_FILE));
         sync_directory(&self.parent)?;
         Ok(mem::take(&mut self.target))
+    }
+
+    /// Puts the samples of a recovered run in their place, and removes what the run may have begun
+    /// to write.
+    fn put_recovered(&self, dir: &Path) -> Result<(), RecordError> {
+        let Some(completed) = &self.completed else { return Ok(()) };
+        for file in [RECORD_FILE, REPORT_FILE].map(|name| dir.join(name)) {
+            match fs::remove_file(&file) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(RecordError::writing(&file, e));
+                }
+                _ => {}
+            }
+        }
+        let samples = dir.join(SAMPLES_FILE);
+        fs::rename(&completed.path, &samples).map_err(|e| RecordError::writing(&samples, e))
     }
 
     /// Lets the directory appear. A run that named itself in the second of another counts on.
@@ -315,12 +339,17 @@ fn given_up(target: &Path) -> RecordError {
     RecordError::Disk { sentence, kind: io::ErrorKind::Other }
 }
 
-/// The record as text that [`read_record`] takes. A NaN or infinity where the schema has a plain
-/// number would become `null` and lock the record for ever: it is found here, not by its reader.
-fn readable(record: &Record) -> Result<String, String> {
+/// The record as text that [`read_record`] takes, with these samples: all that a reader would
+/// refuse is found here. A NaN or infinity where the schema has a plain number, for one, would
+/// become `null` and lock the record for ever.
+fn readable(record: &Record, samples: &Path) -> Result<String, String> {
     let mut json = serde_json::to_string_pretty(record).map_err(|e| e.to_string())?;
     json.push('\n');
-    read(json.as_bytes()).map_err(|e| e.to_string())?;
+    let size = json.len() as u64;
+    ensure!(size <= RECORD_LIMIT, "it has {size} bytes, above the limit of {RECORD_LIMIT}");
+    let read = read(json.as_bytes()).map_err(|e| e.to_string())?;
+    plausible::check(&read)?;
+    sealed::check_rows(samples, &read).map_err(|e| e.to_string())?;
     Ok(json)
 }
 

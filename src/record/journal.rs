@@ -4,7 +4,8 @@
 //! A line is added when a round is over and its samples have been handed to the system: it costs no
 //! time of a measurement, and the same for each round. It holds the round as the record will, and
 //! the part of the samples' footer that describes the round's rows, so that a file without its end
-//! can be completed. A line that a killed process has left in part does not count. What a power
+//! can be completed. Each line has a checksum. A last line that a killed process has left in part
+//! does not count; any other that differs from what was written is refused. What a power
 //! failure leaves depends on the file system: only the end of a run waits for the disk.
 
 use super::error::{RecordError, shown};
@@ -15,16 +16,19 @@ use crate::host::open_file;
 use crate::stats::Metric;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
+use ring::digest::{Context, SHA256};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 
 /// The journal's file in a run directory that is not complete.
 pub const JOURNAL_FILE: &str = "rounds.jsonl";
 
+/// The samples of the saved rounds, until they take the place of the original.
+const COMPLETED_FILE: &str = "samples.parquet.recovered";
 /// Longest journal that is read: the longest record, several times.
 const LONGEST: u64 = 256 << 20;
 /// Bytes of a samples' file before its first row.
@@ -41,10 +45,12 @@ pub struct SavedRound {
     pub at: String,
     /// The distributions that its samples have, the one that answers the question first.
     pub metrics: Vec<Metric>,
-    /// The rates of its run so far.
+    /// The rates of its run so far; of the values of single rounds those that no line before has.
     pub rates: Vec<RateFigure>,
-    /// What weakens the figures of its run so far.
+    /// What weakens the figures of its run and no line before has.
     pub warnings: Vec<RecordedWarning>,
+    /// Why the stamps of the run so far are not to be believed, if they are not.
+    pub clock_fault: Option<String>,
 }
 
 /// What a run has left that did not end.
@@ -62,6 +68,8 @@ enum Line {
     /// The record without rounds. It takes the place of an earlier one.
     Record(Box<Record>),
     Round(Box<RoundLine>),
+    /// Why the clock of the run is not to be believed.
+    Clock(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -74,7 +82,11 @@ struct RoundLine {
 }
 
 /// The journal of a running run. It is locked, so that `recover` refuses it until the run ends.
-pub(super) struct Journal(File);
+pub(super) struct Journal {
+    file: File,
+    /// The checksum of its last line.
+    sum: String,
+}
 
 impl Journal {
     pub(super) fn create(dir: &Path) -> Result<Journal, RecordError> {
@@ -82,7 +94,7 @@ impl Journal {
         let file = File::create_new(&path).map_err(|e| RecordError::writing(&path, e))?;
         // File systems without locks exist; there the run's number in the name must do.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok(Journal(file))
+        Ok(Journal { file, sum: String::new() })
     }
 
     /// Adds the record without rounds.
@@ -102,18 +114,49 @@ impl Journal {
         self.line(dir, &Line::Round(Box::new(line)))
     }
 
+    /// Says that the clock of the run is not to be believed, and why.
+    pub(super) fn clock(&mut self, dir: &Path, fault: &str) -> Result<(), RecordError> {
+        self.line(dir, &Line::Clock(fault.to_string()))
+    }
+
     fn line(&mut self, dir: &Path, line: &Line) -> Result<(), RecordError> {
-        let text = serde_json::to_string(line).map_err(std::io::Error::from);
-        let written = text.and_then(|text| self.0.write_all((text + "\n").as_bytes()));
+        let text = serde_json::to_string(line).map_err(io::Error::from);
+        let line = text.map(|text| sealed(&mut self.sum, &text));
+        let written = line.and_then(|line| self.file.write_all(line.as_bytes()));
         written.map_err(|e| RecordError::writing(&dir.join(JOURNAL_FILE), e))
     }
 }
 
-/// Reads what a run left in `dir`, and completes the samples' file with the rounds that are whole.
-pub(super) fn complete(dir: &Path, path: &Path, epoch: &str) -> Result<Saved, RecordError> {
-    let (record, mut lines) = read(dir)?;
+/// The samples of the saved rounds, in a file of their own beside the original: what a run has left
+/// is not changed before its record is written. The journal stays locked, so that no other process
+/// recovers the same run meanwhile.
+pub(super) struct Completed {
+    /// The file.
+    pub path: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Completed {
+    fn drop(&mut self) {
+        // Where it took the place of the original there is none.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Reads what a run left in `dir`, and copies the rows of the rounds that are whole into a complete
+/// samples' file. Nothing is changed that the run has left.
+pub(super) fn complete(
+    dir: &Path,
+    path: &Path,
+    epoch: &str,
+) -> Result<(Saved, Completed), RecordError> {
+    let (journal, mut lines) = open(dir).and_then(|file| read(dir, file))?;
     let failed = |source| RecordError::reading(path, source);
-    let length = open_file(path).and_then(|file| file.metadata()).map_err(failed)?.len();
+    // Its target would be another file.
+    let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+    ensure!(!is_link, "{} is a symbolic link: put the file itself there", shown(path));
+    let source = open_file(path).map_err(failed)?;
+    let length = source.metadata().map_err(failed)?.len();
     // After a power failure the file may be shorter than the journal says.
     let whole = lines.iter().take_while(|line| (MAGIC..=length).contains(&line.bytes)).count();
     lines.truncate(whole);
@@ -131,22 +174,34 @@ pub(super) fn complete(dir: &Path, path: &Path, epoch: &str) -> Result<Saved, Re
     }
     let footer = footer(&groups, &properties(epoch))
         .map_err(|e| RecordError::samples(path, e.to_string()))?;
+    let completed = Completed { path: dir.join(COMPLETED_FILE), _lock: journal.lock };
     let write = || {
-        let mut file = File::options().write(true).open(path)?;
-        file.set_len(end)?;
-        file.seek(SeekFrom::Start(end))?;
+        // Of an attempt that was killed.
+        match fs::remove_file(&completed.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = File::create_new(&completed.path)?;
+        io::copy(&mut (&source).take(end), &mut file)?;
         file.write_all(&footer)?;
         file.sync_all()
     };
-    write().map_err(|e| RecordError::writing(path, e))?;
-    Ok(Saved { record, rounds: lines.into_iter().map(|line| line.saved).collect() })
+    write().map_err(|e| RecordError::writing(&completed.path, e))?;
+    let rounds = lines.into_iter().map(|line| line.saved).collect();
+    Ok((Saved { record: journal.record, rounds }, completed))
 }
 
-/// The lines of a journal, up to the first that is not whole.
-fn read(dir: &Path) -> Result<(Record, Vec<RoundLine>), RecordError> {
+/// A journal that nobody writes, and its record without rounds.
+struct Left {
+    record: Record,
+    lock: File,
+}
+
+/// Opens a journal, and locks it.
+fn open(dir: &Path) -> Result<File, RecordError> {
     let path = dir.join(JOURNAL_FILE);
     let file = match open_file(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(RecordError::Refused(format!(
                 "{} is not the directory of an unfinished run, since it has no {JOURNAL_FILE}: \
                  name one such as .NAME.partial-PID",
@@ -155,17 +210,83 @@ fn read(dir: &Path) -> Result<(Record, Vec<RoundLine>), RecordError> {
         }
         opened => opened.map_err(|e| RecordError::reading(&path, e))?,
     };
-    let is_running = flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
-    ensure!(!is_running, "the run that writes {} is still running: wait until it ends", shown(dir));
-    let (mut record, mut rounds) = (None, Vec::new());
-    for line in BufReader::new(file.take(LONGEST)).split(b'\n') {
+    let is_busy = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+    ensure!(
+        !is_busy,
+        "the run that writes {} is still running, or another `wiregauge recover` is: wait until it \
+         ends",
+        shown(dir)
+    );
+    let length = file.metadata().map_err(|e| RecordError::reading(&path, e))?.len();
+    ensure!(length <= LONGEST, "{} has {length} bytes, above the limit of {LONGEST}", shown(&path));
+    Ok(file)
+}
+
+/// The lines of a journal. The last one may have been written in part; any other that is not as it
+/// was written is refused, since the rounds behind it would be lost.
+fn read(dir: &Path, file: File) -> Result<(Left, Vec<RoundLine>), RecordError> {
+    let path = dir.join(JOURNAL_FILE);
+    let (mut record, mut rounds, mut clock) = (None, Vec::new(), None);
+    let (mut sum, mut wrong) = (String::new(), None);
+    // The file may grow while it is read.
+    for (number, line) in BufReader::new((&file).take(LONGEST)).split(b'\n').enumerate() {
         let line = line.map_err(|e| RecordError::reading(&path, e))?;
-        match serde_json::from_slice(&line) {
-            Ok(Line::Record(found)) => record = Some(*found),
-            Ok(Line::Round(round)) => rounds.push(*round),
-            Err(_) => break,
+        if let Some(number) = wrong {
+            return Err(RecordError::Refused(format!(
+                "{} is damaged in line {number}, so nothing was recovered and nothing changed: \
+                 restore it from a copy",
+                shown(&path)
+            )));
+        }
+        match unsealed(&mut sum, &line) {
+            Some(Line::Record(found)) => record = Some(*found),
+            Some(Line::Round(round)) => {
+                clock.clone_from(&round.saved.clock_fault);
+                rounds.push(*round);
+            }
+            Some(Line::Clock(fault)) => clock = Some(fault),
+            None => wrong = Some(number + 1),
         }
     }
     let damaged = || format!("{} is damaged: its first line is not a record", shown(&path));
-    Ok((record.ok_or_else(damaged)?, rounds))
+    let record = record.ok_or_else(damaged)?;
+    ensure!(
+        clock.is_none(),
+        "the times in {} are wrong, so no record is made of them: {}",
+        shown(dir),
+        clock.unwrap_or_default()
+    );
+    Ok((Left { record, lock: file }, rounds))
+}
+
+/// What stands before the checksum of a line, and behind it.
+const SEAL: [&str; 2] = ["{\"sha256\":\"", "\","];
+
+/// The checksum of a line: of its text, and of the checksum of the line before, so that no line can
+/// be missing.
+fn checksum(before: &str, text: &[u8]) -> String {
+    let mut context = Context::new(&SHA256);
+    context.update(before.as_bytes());
+    context.update(text);
+    hex::encode(context.finish())
+}
+
+/// The line of a journal that holds this JSON object. Its checksum takes the place of `sum`, that
+/// of the line before.
+pub fn sealed(sum: &mut String, text: &str) -> String {
+    *sum = checksum(sum, text.as_bytes());
+    // An object begins with a brace.
+    format!("{}{sum}{}{}\n", SEAL[0], SEAL[1], text.get(1..).unwrap_or_default())
+}
+
+/// What a line holds, if it is as it was written behind the line of the checksum `sum`.
+fn unsealed(sum: &mut String, line: &[u8]) -> Option<Line> {
+    let rest = line.strip_prefix(SEAL[0].as_bytes())?;
+    let (found, rest) = rest.split_at_checked(2 * SHA256.output_len())?;
+    let text = [b"{", rest.strip_prefix(SEAL[1].as_bytes())?].concat();
+    *sum = checksum(sum, &text);
+    if found != sum.as_bytes() {
+        return None;
+    }
+    serde_json::from_slice(&text).ok()
 }

@@ -45,6 +45,11 @@ pub(super) fn check(path: &Path, record: &Record) -> Result<(), RecordError> {
             "its SHA-256 is not the one in record.json, so one of the two files was replaced";
         ensure!(found == *written, RecordError::samples(path, differs));
     }
+    check_rows(path, record)
+}
+
+/// Checks how many samples each round has, against the record.
+pub(super) fn check_rows(path: &Path, record: &Record) -> Result<(), RecordError> {
     let mut rows = SampleReader::open(path)?.rows_by_round()?;
     for (run, round) in record.runs.iter().flat_map(|run| run.rounds.iter().map(move |r| (run, r)))
     {

@@ -145,6 +145,16 @@ pub trait Collector: Any {
 /// Gathers nothing.
 impl Collector for () {}
 
+/// How much of what grows with each round of a run is in the journal. Each line has what is new:
+/// with all of it the journal would grow with the square of the rounds.
+#[derive(Default)]
+pub(super) struct InJournal {
+    /// Rounds of each rate.
+    pub rates: BTreeMap<RateMetric, usize>,
+    /// Warnings.
+    pub warnings: usize,
+}
+
 /// A run while its rounds come in.
 pub struct RunSoFar {
     /// Its number.
@@ -172,6 +182,8 @@ pub struct RunSoFar {
     pub(super) warnings: Vec<Warning>,
     /// Gaps that stand out of its rounds.
     pub(super) stalls: Vec<Stall>,
+    /// What the journal has of its rates and warnings.
+    pub(super) in_journal: InJournal,
     /// How many rounds are enough, once the first ones have said it.
     pub(super) enough: Option<u32>,
     /// Why no further round is wanted: a sentence where the rounds ended as planned.
@@ -207,6 +219,7 @@ impl RunSoFar {
             noise: Default::default(),
             warnings: is_short.then_some(warning).into_iter().collect(),
             stalls: Vec::new(),
+            in_journal: Default::default(),
             enough: None,
             stop: None,
         }

@@ -4,10 +4,12 @@ use super::analysis::RunSoFar;
 use super::figures::method_notes;
 use crate::plan::Plan;
 use crate::record::journal::SavedRound;
-use crate::record::schema::{CaseRecord, Counts, Record, RecordedWarning, Run};
+use crate::record::schema::{CaseRecord, Counts, RateFigure, Record, RecordedWarning, Run};
 use crate::record::{RecordError, Writer};
 use crate::sample::RoundSamples;
 use crate::stats::RateMetric;
+use std::mem;
+use std::path::PathBuf;
 
 /// Takes what a run leaves, as it comes: the samples of a round, then the round.
 pub trait Keeper {
@@ -22,6 +24,11 @@ pub trait Keeper {
     /// The round that these samples are of.
     fn round(&mut self, _round: &SavedRound) -> Result<(), RecordError> {
         Ok(())
+    }
+
+    /// Takes note that the clock of all rounds is not to be believed; where they lie, if they do.
+    fn refuse_clock(&mut self, _why: &str) -> Option<PathBuf> {
+        None
     }
 }
 
@@ -44,6 +51,10 @@ impl Keeper for Option<Writer> {
 
     fn round(&mut self, round: &SavedRound) -> Result<(), RecordError> {
         self.as_mut().map_or(Ok(()), |writer| writer.save(round))
+    }
+
+    fn refuse_clock(&mut self, why: &str) -> Option<PathBuf> {
+        self.as_mut()?.refuse_clock(why)
     }
 }
 
@@ -72,21 +83,29 @@ impl RunSoFar {
         }
     }
 
-    /// Its last round, and what it shows so far; `None`: it has none.
-    pub(super) fn saved(&self) -> Option<SavedRound> {
+    /// Its last round, and what it shows so far; `None`: it has none. To be saved once.
+    pub(super) fn saved(&mut self, clock_fault: Option<String>) -> Option<SavedRound> {
         let round = self.rounds.last()?.clone();
         let metrics = self.analysis.metrics(&self.case).into_iter();
         let has_rates = !self.analysis.rates(&self.case).is_empty();
         let mut rates = if has_rates { self.analysis.rate_figures(self) } else { Vec::new() };
         // JSON has no other numbers, and one of these would make the line unreadable.
         rates.retain(|figure| figure.rate.rounds.iter().all(|rate| rate.is_finite()));
+        for RateFigure { metric, rate, .. } in &mut rates {
+            let known = self.in_journal.rates.entry(*metric).or_default();
+            let all = rate.rounds.len();
+            rate.rounds.drain(..all.min(mem::replace(known, all)));
+        }
+        let known = mem::replace(&mut self.in_journal.warnings, self.warnings.len());
+        let new = self.warnings.get(known..).unwrap_or_default();
         Some(SavedRound {
             run: self.index as u32,
             round,
             at: jiff::Timestamp::now().to_string(),
             metrics: metrics.filter(|metric| self.series.contains_key(metric)).collect(),
             rates,
-            warnings: RecordedWarning::each_once(&self.warnings),
+            warnings: RecordedWarning::each_once(new),
+            clock_fault,
         })
     }
 }

@@ -135,9 +135,9 @@ pub fn run(
         head: head(context, summary::record(plan, context, &time, &environment, started)),
         is_spoiled: false,
         claims: Claims::of(&own_cpus),
+        time: &time,
     };
-    runner.all_points()?;
-    time.check().map_err(Fault::from)?;
+    runner.all_points().and_then(|()| runner.check_clock())?;
     let Runner { runs, faults, comparisons, ref plan, claims, .. } = runner;
     let noise_at = |host| summary::noise(runs.iter().flat_map(|run| run.noise_at(host)));
     let hosts = context.hosts.iter().zip(comparisons.end()).enumerate();
@@ -209,6 +209,7 @@ struct Runner<'a, 'w> {
     /// The record without rounds.
     head: Record,
     claims: Claims,
+    time: &'a ChosenClock,
     /// Whether nothing more can be kept.
     is_spoiled: bool,
     watcher: &'w mut dyn Watcher,
@@ -316,8 +317,22 @@ impl Runner<'_, '_> {
         Ok(())
     }
 
+    /// Refuses a run whose clock is not to be believed. The fault says what becomes of its rounds.
+    fn check_clock(&mut self) -> Result<(), RunError> {
+        let Err(error) = self.time.check() else { return Ok(()) };
+        Err(RunError::Fault(match self.keep.refuse_clock(&error.to_string()) {
+            None => error.into(),
+            Some(left) => Fault::new(format!(
+                "{error}; the rounds are saved in {}, but no record is made of them: delete it",
+                left.display()
+            )),
+        }))
+    }
+
     /// A round of cases that run at the same time; whether the user has interrupted it.
     fn one_round_of(&mut self, group: &[usize], round: u32) -> Result<bool, RunError> {
+        // What was measured before stays: a refusal is wrong use only where there is nothing else.
+        let has_measured = self.runs.iter().any(|run| !run.rounds.is_empty());
         let label = self.plan.label(group[0]);
         self.watcher.case(&match group.len() {
             1 => label,
@@ -360,7 +375,7 @@ impl Runner<'_, '_> {
                 }
             };
             if let Some(fault) = fault {
-                ensure!(!fault.is_refused(), fault);
+                ensure!(has_measured || !fault.is_refused(), fault);
                 self.faults.push(format!("{}: {fault}", self.plan.label(*index)));
                 interrupted |= fault.is_interrupted();
             }
@@ -375,7 +390,10 @@ impl Runner<'_, '_> {
 
     /// Saves a round of a run, where it has left anything.
     fn save(&mut self, index: usize, round: u32) {
-        let saved = self.runs[index].saved().filter(|saved| saved.round.index == round);
+        let clock_fault = self.time.check().err().map(|error| error.to_string());
+        let is_last = |run: &RunSoFar| run.rounds.last().is_some_and(|last| last.index == round);
+        let run = Some(&mut self.runs[index]).filter(|run| is_last(run));
+        let saved = run.and_then(|run| run.saved(clock_fault));
         let failed = |saved| self.keep.round(&saved).err();
         if let Some(error) = saved.filter(|_| !self.is_spoiled).and_then(failed) {
             self.spoil(&error);

@@ -4,6 +4,7 @@
 use super::conditions::Conditions;
 use crate::agent::remote_memory::{REPORT, ROWS};
 use crate::control::fault::Fault;
+use crate::control::limits;
 use crate::control::protocol::*;
 use crate::plan::{Case, topology};
 use crate::remote::host::RemoteHost;
@@ -45,6 +46,8 @@ pub(super) struct RunningRank<'a> {
     /// Whether it has violated the protocol; its further messages are ignored.
     pub is_broken: bool,
     began: Instant,
+    /// Messages that measure its overhead.
+    overhead: u32,
     /// Messages handled, as an agent on another host reported, and how often it did.
     reported: u64,
     reports: u32,
@@ -74,6 +77,7 @@ impl<'a> RunningRank<'a> {
             is_gone: false,
             is_broken: false,
             began: Instant::now(),
+            overhead: conditions.overhead_messages,
             reported: 0,
             reports: 0,
         })
@@ -115,8 +119,19 @@ impl<'a> RunningRank<'a> {
         }
     }
 
+    /// Stores the effective settings of its threads.
+    pub fn connected(&mut self, each: Vec<Vec<(String, String)>>) -> Result<(), Fault> {
+        ensure!(each.len() == self.threads.len(), self.unexpected());
+        for (thread, settings) in each.into_iter().enumerate() {
+            limits::check_settings(&settings).map_err(|how| self.broke(how))?;
+            self.threads[thread].effective_settings = settings;
+        }
+        Ok(())
+    }
+
     /// Stores a thread's results. A second report of the same thread is an error.
-    pub fn keep(&mut self, thread: u32, outcome: Outcome) -> Result<(), Fault> {
+    pub fn store(&mut self, thread: u32, outcome: Outcome) -> Result<(), Fault> {
+        limits::check_outcome(&outcome, self.overhead).map_err(|how| self.broke(how))?;
         match self.threads.get_mut(thread as usize) {
             Some(ThreadResult { outcome: place @ None, .. }) => *place = Some(outcome),
             Some(_) => return Err(self.broke(format!("ended thread {thread} twice"))),

@@ -9,6 +9,7 @@ use crate::stats::metric::durations;
 use crate::stats::{Metric, summarize};
 use crate::warning::Warning;
 use std::collections::BTreeMap;
+use std::mem;
 
 /// Durations of each metric, a vector a round.
 type Series = BTreeMap<Metric, Vec<Vec<f64>>>;
@@ -59,7 +60,18 @@ pub fn record(
 fn take(run: &mut Run, saved: SavedRound) {
     add(&mut run.counts, &saved.round.counts);
     run.rounds.push(saved.round);
-    (run.rates, run.warnings) = (saved.rates, saved.warnings);
+    let known = mem::replace(&mut run.rates, saved.rates);
+    for figure in &mut run.rates {
+        // Each line has the values of the rounds that no line before has.
+        let before = known.iter().find(|known| known.metric == figure.metric);
+        let before = before.map_or(&[][..], |known| &known.rate.rounds);
+        figure.rate.rounds.splice(..0, before.iter().copied());
+    }
+    for warning in saved.warnings {
+        if !run.warnings.contains(&warning) {
+            run.warnings.push(warning);
+        }
+    }
 }
 
 /// Computes the figures of a run; why it has none.

@@ -111,8 +111,9 @@ impl<'a> Round<'a> {
             *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);
         }
         drop(tx);
-        self.each_answer(ssh::GREETING, "greeting", |_, message| {
-            matches!(message, FromAgent::Welcome { .. })
+        self.each_answer(ssh::GREETING, "greeting", |rank, message| match message {
+            FromAgent::Welcome { .. } => Ok(()),
+            _ => Err(rank.unexpected()),
         })?;
         let cookie = secret::fresh().map_err(Fault::new)?;
         for &rank in &order {
@@ -122,9 +123,9 @@ impl<'a> Round<'a> {
         }
         let patience = Duration::from_nanos(self.case.timeout.0);
         self.each_answer(patience, "opening its endpoints", |rank, message| {
-            let FromAgent::Opened(addresses) = message else { return false };
+            let FromAgent::Opened(addresses) = message else { return Err(rank.unexpected()) };
             rank.addresses = addresses;
-            true
+            Ok(())
         })?;
         let addresses: Vec<_> =
             self.ranks.iter_mut().map(|rank| std::mem::take(&mut rank.addresses)).collect();
@@ -136,12 +137,8 @@ impl<'a> Round<'a> {
         // Meanwhile memory is touched and the CPUs' noise measured.
         let patience = patience + ssh::GREETING + Duration::from_nanos(self.conditions.noise.0);
         self.each_answer(patience, "connecting", |rank, message| {
-            let FromAgent::Connected(each) = message else { return false };
-            let is_whole = each.len() == rank.threads.len();
-            for (thread, settings) in rank.threads.iter_mut().zip(each) {
-                thread.effective_settings = settings;
-            }
-            is_whole
+            let FromAgent::Connected(each) = message else { return Err(rank.unexpected()) };
+            rank.connected(each)
         })?;
         self.start = barrier.wait(self.conditions.context.interrupted);
         self.began = Some(Instant::now() + self.start.map_or(Duration::ZERO, |_| LEAD));
@@ -216,7 +213,7 @@ impl<'a> Round<'a> {
         &mut self,
         patience: Duration,
         step: &str,
-        mut take: impl FnMut(&mut RunningRank<'_>, FromAgent) -> bool,
+        mut take: impl FnMut(&mut RunningRank<'_>, FromAgent) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let deadline = Instant::now() + patience;
         let mut missing: Vec<bool> = self.ranks.iter().map(|rank| rank.agent.is_some()).collect();
@@ -225,8 +222,8 @@ impl<'a> Round<'a> {
             match self.next_message(left)? {
                 Some((rank, message)) => {
                     let is_due = std::mem::take(&mut missing[rank]);
-                    let is_due = is_due && take(&mut self.ranks[rank], message);
                     ensure!(is_due, self.ranks[rank].unexpected());
+                    take(&mut self.ranks[rank], message)?;
                 }
                 None if left.is_zero() => {
                     let seconds = patience.as_secs_f64();
@@ -321,7 +318,7 @@ impl<'a> Round<'a> {
         match message {
             FromAgent::Ended { thread, outcome } => {
                 let (ended, messages) = (outcome.ended, outcome.counts.sent);
-                own.keep(thread, *outcome)?;
+                own.store(thread, *outcome)?;
                 ensure!(ended.as_planned(), Fault::EndedEarly { role, ended });
                 match (self.case.profile().ending, role) {
                     (Ending::ServersAfterClients, Role::Client) => self.release_servers(),
@@ -370,7 +367,7 @@ impl<'a> Round<'a> {
                 // What is not due has marked its sender.
                 let _ = match message {
                     _ if rank.is_broken => Ok(()),
-                    Ok(FromAgent::Ended { thread, outcome }) => rank.keep(thread, *outcome),
+                    Ok(FromAgent::Ended { thread, outcome }) => rank.store(thread, *outcome),
                     Ok(FromAgent::Rows { thread, rows }) => rank.take(thread, &rows),
                     Ok(FromAgent::Progress(messages)) => rank.report(messages),
                     Ok(_) => Ok(()),
