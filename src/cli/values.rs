@@ -2,6 +2,7 @@
 
 use crate::host::{self, CpuPair};
 use crate::plan::host_spec::{self, AGENT_PORT, HostSpec};
+use crate::plan::written::is_of_a_line;
 use crate::remote::job::rank::PORT as LEADER_PORT;
 use crate::transport::parse_ports;
 use std::net::{IpAddr, SocketAddr};
@@ -20,9 +21,9 @@ pub fn host(text: &str) -> Result<HostSpec, String> {
         let address = Some(format!("[{host}]:{port}"));
         return Ok(HostSpec { host: agent.to_owned(), agent: address, ..HostSpec::default() });
     }
-    let plain = |c: char| !c.is_whitespace() && !c.is_control();
-    if (1..=LONGEST_HOST).contains(&text.len()) && text.chars().all(plain) && !text.starts_with('-')
-    {
+    let is_word = |c: char| !c.is_whitespace() && is_of_a_line(c);
+    let is_name = (1..=LONGEST_HOST).contains(&text.len()) && text.chars().all(is_word);
+    if is_name && !text.starts_with('-') {
         return Ok(HostSpec { host: text.to_owned(), ..HostSpec::default() });
     }
     Err(format!("invalid host '{text}': use node07, user@node07 or agent:node07"))
@@ -65,7 +66,7 @@ pub fn ports(text: &str) -> Result<(u16, u16), String> {
 
 /// A text on one line.
 pub fn line(text: &str) -> Result<String, String> {
-    if (1..=LONGEST_LINE).contains(&text.len()) && !text.contains(char::is_control) {
+    if (1..=LONGEST_LINE).contains(&text.len()) && text.chars().all(is_of_a_line) {
         return Ok(text.to_owned());
     }
     Err(format!("invalid path '{text}': use one such as /opt/bin/wiregauge"))

@@ -1,7 +1,7 @@
 //! What a command prints: results to stdout, all else to stderr.
 
 use super::{CommandError, Exit};
-use crate::plan::written::{is_obeyed, plain, shortened};
+use crate::plan::written::{escaped_json, plain, shortened};
 use std::io::Write;
 
 /// Longest complaint in characters: what it quotes may be long, and the rest is not needed.
@@ -47,14 +47,5 @@ pub(super) fn show<T: serde::Serialize + ?Sized>(
 /// Prints a value as JSON.
 pub(super) fn print_json<T: serde::Serialize + ?Sized>(value: &T) -> Result<Exit, CommandError> {
     let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;
-    // JSON leaves most of them as they are; they stand in its texts only.
-    let shown = |c: char| match is_obeyed(c) {
-        true => format!("\\u{:04x}", u32::from(c)),
-        false => c.to_string(),
-    };
-    let text = match text.contains(is_obeyed) {
-        true => text.chars().map(shown).collect(),
-        false => text,
-    };
-    print(text + "\n")
+    print(escaped_json(text) + "\n")
 }

@@ -1,6 +1,7 @@
 //! How far a run is: one line on stderr, and only on a terminal.
 
 use crate::plan::Rounds;
+use crate::plan::written::one_line;
 use crate::run::Watcher;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
@@ -53,7 +54,8 @@ impl Watcher for Progress {
     }
 
     fn case(&mut self, label: &str) {
-        self.label = label.to_string();
+        // It may quote a study or another host.
+        self.label = one_line(label);
         self.bar.set_message(self.label.clone());
         self.bar.set_position(self.begun);
         self.begun += 1;

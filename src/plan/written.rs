@@ -118,9 +118,27 @@ pub(crate) fn plain(text: &str) -> String {
 /// Whether a terminal does something at a character but to show it or to end the line. Those above
 /// 0x9f turn the direction of what follows (UAX 9, table 4), or end a line for some programs only.
 pub(crate) fn is_obeyed(c: char) -> bool {
-    let turns =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}');
+    let turns = is_mark || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c != '\n' && (c.is_control() || turns)
+}
+
+/// Whether a character may stand in a text of one line.
+pub(crate) fn is_of_a_line(c: char) -> bool {
+    c != '\n' && !is_obeyed(c)
+}
+
+/// JSON in which a terminal obeys nothing: it leaves most of those characters as they are, which
+/// stand in its texts only.
+pub(crate) fn escaped_json(text: String) -> String {
+    if !text.contains(is_obeyed) {
+        return text;
+    }
+    let shown = |c: char| match is_obeyed(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 /// A text of at most about `most` characters: of a longer one the begin, which says what is wrong,

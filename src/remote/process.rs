@@ -12,7 +12,7 @@ use crate::transport::Role;
 use std::io::{self, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, ExitStatus, Stdio};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::time::Duration;
 
 /// How long an agent may take to exit once its channel is closed. On a busy machine an adapter's
@@ -27,12 +27,23 @@ pub struct AgentMessage {
     pub message: Result<FromAgent, FrameError>,
 }
 
+/// Writes frames until there are no more, then closes the channel.
+fn write_frames(mut input: ChildStdin, frames: &Receiver<Vec<u8>>) {
+    while let Ok(body) = frames.recv() {
+        if frame::write_body(&mut input, &body).is_err() {
+            return;
+        }
+    }
+}
+
 /// One agent process.
 pub struct Agent {
     /// Its role.
     pub role: Role,
     child: OwnedChild,
-    input: Option<ChildStdin>,
+    /// What writes frames to its standard input: the controller must not wait for an agent that
+    /// takes none. They are few, since each but `Stop` follows an answer.
+    input: Option<Sender<Vec<u8>>>,
     session: Session,
     /// What ssh, or what it ran, wrote to standard error; `None`: the agent is on this host.
     errors: Option<Tail>,
@@ -59,7 +70,10 @@ impl Agent {
                 let program = command.get_program().display();
                 format!("starting an agent ({program}): {error}")
             })?;
-        let input = child.stdin.take();
+        let (input, frames) = mpsc::channel();
+        if let Some(stdin) = child.stdin.take() {
+            std::thread::spawn(move || write_frames(stdin, &frames));
+        }
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {
                 let mut output = BufReader::new(output);
@@ -79,7 +93,7 @@ impl Agent {
         }
         let errors = child.stderr.take().map(Tail::of);
         let (child, session) = (OwnedChild(child), session.clone());
-        let mut agent = Agent { role, child, input, session, errors };
+        let mut agent = Agent { role, child, input: Some(input), session, errors };
         // An agent on another host learns the secret here: ssh has authenticated both ends.
         agent.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: known });
         Ok(agent)
@@ -92,9 +106,9 @@ impl Agent {
 
     /// Sends a message. A broken channel shows when no answer comes.
     pub fn send(&mut self, message: &ToAgent) {
-        if let Some(input) = &mut self.input
-            && frame::write(input, message).is_err()
-        {
+        let body = postcard::to_stdvec(message).ok();
+        let sent = body.and_then(|body| self.input.as_ref()?.send(body).ok());
+        if sent.is_none() {
             self.input = None;
         }
     }
@@ -144,5 +158,26 @@ impl Agent {
                 .is_remote()
                 .then(|| format!("lost {who}: {carrier} exited with code {code}{}", message())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounded::Bound;
+    use crate::transport::Blob;
+    use std::path::Path;
+
+    #[test]
+    fn an_agent_that_takes_no_frames_holds_up_nobody() {
+        let _bound = Bound::new();
+        let (tx, rx) = mpsc::sync_channel(1);
+        // It reads nothing.
+        let session = Session::new(None, Path::new("/usr/bin/yes"));
+        let mut agent = Agent::start(&session, 0, Role::Server, tx).unwrap();
+        // Far more than a pipe holds.
+        let large = ToAgent::Connect(vec![vec![Blob(vec![7; 1 << 19])]]);
+        (0..4).for_each(|_| agent.send(&large));
+        assert!(rx.recv().unwrap().message.is_err(), "what it says is no frame");
     }
 }

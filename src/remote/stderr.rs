@@ -1,6 +1,7 @@
 //! The last lines that ssh, or what it ran, wrote to standard error.
 
 use super::locked;
+use crate::plan::written::is_of_a_line;
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -51,7 +52,7 @@ impl Tail {
 fn last_line(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-    Some(line.chars().filter(|sign| !sign.is_control()).take(LONGEST_LINE).collect())
+    Some(line.chars().filter(|sign| is_of_a_line(*sign)).take(LONGEST_LINE).collect())
 }
 
 #[cfg(test)]
@@ -61,6 +62,8 @@ mod tests {
     #[test]
     fn the_last_line_is_shown_without_what_a_terminal_obeys() {
         assert_eq!(last_line(b"one\r\ntwo \x1b[31mred\r\n\n"), Some("two [31mred".into()));
+        let turned = "a\u{202e}b\u{61c}c\u{2066}d".as_bytes();
+        assert_eq!(last_line(turned), Some("abcd".into()));
         assert_eq!(last_line(b"\n \n"), None);
         assert_eq!(last_line(&[b'x'; 1000]).map(|line| line.len()), Some(LONGEST_LINE));
     }

@@ -5,7 +5,7 @@
 
 use super::{Graph, GraphKind};
 use crate::options::each_once;
-use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Text, Written};
+use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Text, Written, is_of_a_line};
 use crate::units::Bytes;
 use std::borrow::Cow;
 use toml::Spanned;
@@ -231,7 +231,7 @@ impl<'a> Read<'a> for Plain {
 /// A text that is not empty and not long, on one line.
 fn short(written: &Written, (text, place): Text, most: usize) -> Result<String, Misplaced> {
     let length = text.chars().count();
-    let is_line = (1..=most).contains(&length) && !text.contains(char::is_control);
+    let is_line = (1..=most).contains(&length) && text.chars().all(is_of_a_line);
     let sentence = format!("write one line of 1 to {most} characters");
     is_line.then_some(text).ok_or_else(|| written.wrong(&place, sentence))
 }

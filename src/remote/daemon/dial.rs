@@ -135,9 +135,13 @@ fn authenticate(
 }
 
 fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(), Fault> {
+    let at = format!("{host}:{port}");
     std::thread::spawn(move || {
-        // It ends when either side is gone.
-        let _ = io::copy(&mut io::stdin().lock(), &mut writer);
+        // It ends when either side is gone. An agent that takes nothing may never say anything.
+        if let Err(error) = io::copy(&mut io::stdin().lock(), &mut writer) {
+            let _ = writeln!(io::stderr(), "lost the agent at {at}: {error}");
+            std::process::exit(4);
+        }
         writer.close();
     });
     let mut piece = vec![0; PIECE];

@@ -1,5 +1,6 @@
 //! The daemon's log on stderr: one line per session, and a bounded number for rejected peers.
 
+use crate::plan::written::{one_line, shortened};
 use crate::remote::locked;
 use jiff::{Timestamp, Unit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,6 +13,13 @@ use std::time::{Duration, Instant};
 /// Rejected peers per second that get a line of their own; one more line counts the others.
 const LINES: u64 = 20;
 const SECOND: Duration = Duration::from_secs(1);
+/// Characters of a line that are shown: a session's names and refusal may be any peer's.
+const LONGEST: usize = 500;
+
+/// One line that no terminal obeys, whatever a peer has sent.
+fn shown(words: &str) -> String {
+    shortened(&one_line(words), LONGEST)
+}
 
 pub struct Log {
     quiet: bool,
@@ -30,8 +38,7 @@ impl Log {
         }
         let now = Timestamp::now();
         let now = now.round(Unit::Millisecond).unwrap_or(now);
-        // One line, whatever a peer has sent.
-        let words = words.to_string().replace(char::is_control, " ");
+        let words = shown(&words.to_string());
         let _ = writeln!(io::stderr(), "{now} {words}");
     }
 
@@ -78,5 +85,18 @@ impl Log {
                 _ => return,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_has_one_line_of_the_log_whatever_its_peer_says() {
+        let line = shown(&"\u{1b}[2J\u{202e}\u{61c}\n".repeat(100_000));
+        assert!(line.chars().count() < 600, "{}", line.len());
+        assert!(!line.contains(crate::plan::written::is_obeyed) && !line.contains('\n'));
+        assert_eq!(shown("me: latency tcp: ended"), "me: latency tcp: ended");
     }
 }

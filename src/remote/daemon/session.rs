@@ -16,10 +16,28 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the agent may take to exit once its input is closed.
 const LAST_WORDS: Duration = Duration::from_secs(4);
+
+/// How long the refusal of a round that took too long may take: a controller that does not read
+/// holds up nothing.
+const REFUSING: Duration = Duration::from_secs(1);
+/// How long the last frames of an agent that has exited may take, of which its pipe holds some.
+const LAST_FRAMES: Duration = Duration::from_secs(30);
+/// Interval between two checks of a thread's end.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Waits for the end of a thread, but not for ever; whether it has ended.
+fn has_ended(thread: &JoinHandle<()>, limit: Duration) -> bool {
+    let deadline = Instant::now() + limit;
+    while !thread.is_finished() && Instant::now() < deadline {
+        std::thread::sleep(PAUSE);
+    }
+    thread.is_finished()
+}
 
 /// State that both directions share.
 struct Shared {
@@ -101,17 +119,21 @@ pub fn serve(
         return Err(io::Error::other("the agent process has no pipes"));
     };
     let theirs = Arc::clone(&shared);
+    let ends = writer.clone();
     let down = std::thread::spawn(move || {
         theirs.to_controller(output);
         // Wakes the other direction.
-        locked(&theirs.writer).shutdown_reader();
+        ends.shutdown_reader();
     });
-    // Given back when its process is gone.
     let mut reserved = daemon.memory.session();
     let stopped = to_agent(reader, input, &shared, &mut reserved);
     let (Exit::Done(status) | Exit::Killed(status)) =
         child::wait(&mut child, LAST_WORDS, || false)?;
+    drop(reserved);
     // Its pipe is closed by now.
+    if !has_ended(&down, LAST_FRAMES) {
+        writer.shutdown();
+    }
     let _ = down.join();
     let last = locked(&shared.last).take();
     let killed = died(status);
@@ -149,7 +171,7 @@ fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
 fn to_agent(
     mut reader: Reader,
     mut input: ChildStdin,
-    shared: &Shared,
+    shared: &Arc<Shared>,
     reserved: &mut Reserved,
 ) -> Option<String> {
     loop {
@@ -158,7 +180,9 @@ fn to_agent(
             Err(FrameError::Closed) => return None,
             Err(FrameError::Channel(error)) if error.kind() == io::ErrorKind::TimedOut => {
                 let sentence = locked(&shared.inspector).overdue();
-                shared.refuse(false, &sentence);
+                let (theirs, said) = (Arc::clone(shared), sentence.clone());
+                // The agent's frames may wait for a controller that does not read them.
+                has_ended(&std::thread::spawn(move || theirs.refuse(false, &said)), REFUSING);
                 return Some(format!("ended: {sentence}"));
             }
             Err(FrameError::Channel(error)) => return Some(format!("lost: {error}")),

@@ -283,6 +283,11 @@ impl Writer {
         let _ = self.shared.socket.shutdown(Shutdown::Write);
     }
 
+    /// Ends both directions at once, and what waits in them.
+    pub fn shutdown(&self) {
+        let _ = self.shared.socket.shutdown(Shutdown::Both);
+    }
+
     /// Ends this side's reader.
     pub fn shutdown_reader(&self) {
         let _ = self.shared.socket.shutdown(Shutdown::Read);
