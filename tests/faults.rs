@@ -12,6 +12,8 @@ mod foreign_files;
 mod recover;
 #[path = "faults/rejected_peer.rs"]
 mod rejected_peer;
+#[path = "faults/shared_memory.rs"]
+mod shared_memory;
 
 use controller::bounded::SOON;
 use controller::{Controller, Ended, PublicCopy, Scratch, wiregauge, words};

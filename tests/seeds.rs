@@ -22,8 +22,9 @@ use wiregauge::control::protocol::{FromAgent, ToAgent};
 use wiregauge::pattern::registry;
 use wiregauge::pattern::rpc::workload::Workload;
 use wiregauge::plan::{Trace, reference, study, sweep};
-use wiregauge::record::SampleReader;
 use wiregauge::record::directory::parse_record;
+use wiregauge::record::journal::{self, JOURNAL_FILE};
+use wiregauge::record::{RunDirectory, SampleReader};
 use wiregauge::remote::daemon::caps::{Caps, Inspector};
 use wiregauge::remote::daemon::pairing;
 use wiregauge::remote::job::{munge, nodelist, parse_published, rank};
@@ -94,6 +95,22 @@ fn records_are_read() {
             parse_record(path, bytes).map(drop).map_err(|e| e.to_string())
         });
     }
+}
+
+#[test]
+fn journals_are_read() {
+    let samples = fs::read(seeds("samples_parquet").join("latency")).unwrap();
+    all_valid(&seeds("journal"), |_, bytes| {
+        let scratch = Scratch::new();
+        let dir = scratch.join(".run.partial-1");
+        fs::create_dir(&dir).unwrap();
+        let mut sum = String::new();
+        let lines = text_of(bytes)?.lines().map(|line| journal::sealed(&mut sum, line));
+        fs::write(dir.join(JOURNAL_FILE), lines.collect::<String>()).unwrap();
+        // What matters is how long they are.
+        fs::write(dir.join("samples.parquet"), samples.repeat(9)).unwrap();
+        RunDirectory::recover(&dir).map(drop).map_err(|error| error.to_string())
+    });
 }
 
 #[test]

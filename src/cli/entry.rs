@@ -25,7 +25,7 @@ pub fn request(written: &Written, entry: &Entry) -> Result<Request, Misplaced> {
     asked.map(|(request, _)| request).map_err(|UsageError(sentence)| {
         let named = entry.words.iter().find(|word| names(&sentence, &word.key));
         let place = named.map_or(&entry.place, |word| &word.place);
-        written.wrong(place, refuse::plain(&sentence))
+        written.wrong(place, refuse::one_short_line(&sentence))
     })
 }
 
@@ -62,7 +62,7 @@ fn set(
         }
     };
     let set = given.set(key, text);
-    set.map_err(|wrong| written.wrong(&word.place, refuse::plain(&wrong.0)))
+    set.map_err(|wrong| written.wrong(&word.place, refuse::one_short_line(&wrong.0)))
 }
 
 /// What an entry may hold, but for the options of the transports.

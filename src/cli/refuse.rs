@@ -23,11 +23,11 @@ pub fn is_short_help(error: &clap::Error, typed: &[OsString]) -> bool {
 
 /// The sentence. The definition has the options of the transports too, for suggestions.
 pub fn refusal(definition: &clap::Command, typed: &[OsString], error: &clap::Error) -> UsageError {
-    UsageError(plain(&sentence(definition, typed, error)))
+    UsageError(one_short_line(&sentence(definition, typed, error)))
 }
 
 /// One line: what was typed may hold anything.
-pub fn plain(sentence: &str) -> String {
+pub fn one_short_line(sentence: &str) -> String {
     shortened(&one_line(&sentence.replace('\n', r"\n")), LONGEST)
 }
 

@@ -1,7 +1,7 @@
 //! What a command prints: results to stdout, all else to stderr.
 
 use super::{CommandError, Exit};
-use crate::plan::written::{escaped_json, plain, shortened};
+use crate::plan::written::{escaped, escaped_json, shortened};
 use std::io::Write;
 
 /// Longest complaint in characters: what it quotes may be long, and the rest is not needed.
@@ -9,7 +9,7 @@ const LONGEST: usize = 4000;
 
 /// Reports on stderr what went wrong. If even that cannot be written, the exit code must do.
 pub fn complain(what: &dyn std::fmt::Display) {
-    let what = shortened(&plain(&what.to_string()), LONGEST);
+    let what = shortened(&escaped(&what.to_string()), LONGEST);
     let _ = writeln!(std::io::stderr(), "wiregauge: {what}");
 }
 
@@ -32,7 +32,7 @@ pub(super) fn print(text: impl AsRef<[u8]>) -> Result<Exit, CommandError> {
 
 /// Prints text that may quote a record or an agent.
 pub(super) fn print_text(text: &str) -> Result<Exit, CommandError> {
-    print(plain(text))
+    print(escaped(text))
 }
 
 /// Prints a value as JSON, or the text that shows it.

@@ -3,7 +3,8 @@
 //! A run takes a name for each of its CPUs: an abstract socket, which every user of the machine can
 //! see, and which goes with its process, whatever ends it. Names are those of a network namespace:
 //! a run in a container with a network of its own is not seen. Nothing waits for a name, and
-//! somebody who takes them all causes a warning and no more.
+//! somebody who takes them all causes a warning and no more: a CPU without a free name is a shared
+//! one.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,14 +26,19 @@ impl Claims {
     pub fn of(cpus: &[u32]) -> Claims {
         // Both ends may be on one CPU.
         let cpus: BTreeSet<u32> = cpus.iter().copied().collect();
-        let claim = |cpu: &u32| {
-            (0..RUNS).find_map(|number| {
-                let socket = UnixDatagram::bind_addr(&name(*cpu, number).ok()?).ok()?;
-                Some((*cpu, number, socket))
-            })
-        };
-        let mut claims =
-            Claims { held: cpus.iter().filter_map(claim).collect(), shared: BTreeSet::new() };
+        let mut claims = Claims { held: Vec::new(), shared: BTreeSet::new() };
+        for cpu in cpus {
+            let names = (0..RUNS).filter_map(|number| Some((number, name(cpu, number).ok()?)));
+            let mut tried = names.map(|(number, name)| (number, UnixDatagram::bind_addr(&name)));
+            match tried.find(|(_, bound)| !is_taken(bound)) {
+                Some((number, Ok(socket))) => claims.held.push((cpu, number, socket)),
+                // Another error says nothing of other runs.
+                Some((_, Err(_))) => {}
+                None => {
+                    claims.shared.insert(cpu);
+                }
+            }
+        }
         claims.look();
         claims
     }
@@ -56,6 +62,10 @@ impl Claims {
     }
 }
 
+fn is_taken(bound: &io::Result<UnixDatagram>) -> bool {
+    bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+}
+
 fn name(cpu: u32, number: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("wiregauge-measures-cpu-{cpu}-{number}"))
 }
@@ -76,5 +86,14 @@ mod tests {
         assert_eq!(first.shared(), [other]);
         drop((first, second));
         assert!(Claims::of(&[one, other, third]).shared().is_empty());
+    }
+
+    #[test]
+    fn a_run_that_finds_no_free_name_is_not_alone() {
+        const CPU: u32 = 4_000_004;
+        let others: Vec<Claims> = (0..RUNS).map(|_| Claims::of(&[CPU])).collect();
+        assert!(others.iter().all(|one| one.held.len() == 1));
+        let last = Claims::of(&[CPU]);
+        assert_eq!((last.held.len(), last.shared()), (0, vec![CPU]));
     }
 }

@@ -99,12 +99,12 @@ fn floor(text: &str, at: usize) -> usize {
 
 /// A sentence on one line, whatever it quotes.
 pub(crate) fn one_line(text: &str) -> String {
-    plain(&text.replace('\n', " "))
+    escaped(&text.replace('\n', " "))
 }
 
 /// Lines of text that a terminal shows and does not obey, whatever they quote: what would move the
 /// cursor, change the colour or turn the order of the letters round is escaped.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     if !text.contains(is_obeyed) {
         return text.to_owned();
     }
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_shown() {
         let text = "a\u{1b}[2J\u{9b}31m\u{202e}b\r\n\u{7f}é 通";
-        assert_eq!(plain(text), "a\\u{1b}[2J\\u{9b}31m\\u{202e}b\\r\n\\u{7f}é 通");
+        assert_eq!(escaped(text), "a\\u{1b}[2J\\u{9b}31m\\u{202e}b\\r\n\\u{7f}é 通");
         assert_eq!(one_line("a\nb\tc"), "a b\\tc");
     }
 

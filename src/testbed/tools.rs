@@ -1,7 +1,6 @@
 //! The programs of this host that the testbeds call, and which package has one that is missing.
 
 use crate::host::child;
-use crate::plan::written::is_of_a_line;
 use fs_err as fs;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::{OsStr, OsString};
@@ -169,7 +168,7 @@ pub fn last_words(said: &[u8]) -> String {
     let text = String::from_utf8_lossy(&said[from..]);
     let lines = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
     let line = lines.collect::<Vec<_>>().join("; ");
-    line.chars().filter(|character| is_of_a_line(*character)).collect()
+    line.chars().filter(|character| !character.is_control()).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use wiregauge::agent::serve::RUN_ROLE;
 use wiregauge::control::frame;
 use wiregauge::control::protocol::{FromAgent, ToAgent};
 use wiregauge::host::{CONNECTION, connection};
+use wiregauge::record::read_record;
 use wiregauge::remote::daemon::identity::{Identity, agent_file, certificate};
 use wiregauge::remote::daemon::tls::{self, Writer};
 
@@ -134,8 +135,10 @@ impl HostileAgent {
         let words: Vec<&str> = line.split(' ').chain(["--to", &host]).collect();
         let mut command = program(scratch, &words);
         let watched = watch(command.current_dir(&scratch.0), &scratch.join(&own("said")));
-        let _ = fs::remove_dir_all(scratch.join(&own("run")));
-        watched
+        let dir = scratch.join(&own("run"));
+        let kept = dir.exists().then(|| read_record(&dir).map(drop).map_err(|e| e.to_string()));
+        let _ = fs::remove_dir_all(dir);
+        Watched { kept: kept.transpose(), ..watched }
     }
 }
 
@@ -210,6 +213,8 @@ pub struct Watched {
     /// The most memory that it has had.
     pub peak_kib: u64,
     pub took: Duration,
+    /// Whether it has kept a record, or why no reader takes it.
+    pub kept: Result<Option<()>, String>,
 }
 
 fn watch(command: &mut Command, path: &Path) -> Watched {
@@ -231,5 +236,5 @@ fn watch(command: &mut Command, path: &Path) -> Watched {
     };
     let mut said = Vec::new();
     File::open(path).unwrap().read_to_end(&mut said).unwrap();
-    Watched { code, said, peak_kib, took: begin.elapsed() }
+    Watched { code, said, peak_kib, took: begin.elapsed(), kept: Ok(None) }
 }

@@ -174,7 +174,7 @@ pub fn serve(daemon: &Arc<Daemon>, listener: &TcpListener) -> ! {
                 continue;
             }
         };
-        let from = plain(from);
+        let from = unmapped(from);
         if !daemon.allow.is_empty() && !daemon.allow.iter().any(|one| one.has(from.ip())) {
             daemon.reject(from, &"address not allowed (--allow)");
             continue;
@@ -192,7 +192,7 @@ pub fn serve(daemon: &Arc<Daemon>, listener: &TcpListener) -> ! {
 }
 
 /// Unmaps an IPv4-mapped IPv6 address.
-fn plain(address: SocketAddr) -> SocketAddr {
+fn unmapped(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => (ip, address.port()).into(),
         IpAddr::V6(_) => address,
@@ -207,7 +207,7 @@ enum Purpose {
 
 /// Authenticates a connection and serves it, or rejects it.
 fn handle(daemon: &Arc<Daemon>, socket: TcpStream, from: SocketAddr) {
-    let own = socket.local_addr().map(plain);
+    let own = socket.local_addr().map(unmapped);
     let (Ok(own), Ok(place)) = (own, daemon.wait(&socket)) else {
         return daemon.reject(from, &"connection closed");
     };

@@ -183,12 +183,12 @@ pub fn accept(
 /// Reads a controller's card: the name by which it is kept, and its certificate in PEM.
 pub fn read_card(channel: &mut impl Read) -> Result<(String, String), String> {
     let card: Card = frame::read(channel).map_err(|error| error.to_string())?;
-    let name = format!("{}-{}", plain(&card.name), fingerprint(&card.check()?));
+    let name = format!("{}-{}", file_name_of(&card.name), fingerprint(&card.check()?));
     Ok((name, card.certificate))
 }
 
 /// A name as a safe file name.
-fn plain(name: &str) -> String {
+fn file_name_of(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@-_".contains(c);
     let plain = |c: char| if is_plain(c) { c } else { '_' };
     name.chars().take(LONGEST_NAME).map(plain).collect()

@@ -90,8 +90,8 @@ fn the_one_who_has_waited_longest_makes_room() {
 #[test]
 fn ipv4_over_a_socket_of_ipv6_is_ipv4() {
     let at = |text: &str| text.parse::<SocketAddr>().unwrap();
-    assert_eq!(plain(at("[::ffff:10.0.0.7]:80")), at("10.0.0.7:80"));
-    assert_eq!(plain(at("[fe80::1%3]:80")), at("[fe80::1%3]:80"));
+    assert_eq!(unmapped(at("[::ffff:10.0.0.7]:80")), at("10.0.0.7:80"));
+    assert_eq!(unmapped(at("[fe80::1%3]:80")), at("[fe80::1%3]:80"));
 }
 
 #[test]

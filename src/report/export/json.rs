@@ -1,14 +1,16 @@
-//! One JSON object: `record` as in `record.json`, `samples` as an array of objects.
+//! One JSON object: `record` as in `record.json`, `samples` as an array of objects. It may go to a
+//! terminal, which obeys nothing in it.
 
 use super::number::Number;
 use super::rows::Row;
 use super::table::{Cell, Rows};
+use crate::plan::written::escaped_json;
 use crate::record::schema::Record;
 use std::io::{self, Write};
 
 /// Writes what comes before the rows.
 pub(super) fn head(record: &Record, sink: &mut dyn Write) -> io::Result<()> {
-    let record = serde_json::to_string(record)?;
+    let record = escaped_json(serde_json::to_string(record)?);
     write!(sink, "{{\"record\":{record},\n\"samples\":[")
 }
 
@@ -25,7 +27,9 @@ pub(super) fn body(
         for (at, column) in columns.columns().enumerate() {
             write!(sink, "{}\"{}\":", if at > 0 { "," } else { "" }, column.name)?;
             match &column.cell {
-                Cell::Text(cell) => serde_json::to_writer(&mut *sink, cell(row))?,
+                Cell::Text(cell) => {
+                    sink.write_all(escaped_json(serde_json::to_string(cell(row))?).as_bytes())?;
+                }
                 Cell::Whole(cell) => match cell(row) {
                     Some(number) => write!(sink, "{number}")?,
                     None => sink.write_all(b"null")?,

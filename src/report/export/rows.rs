@@ -2,7 +2,7 @@
 //! stamps.
 
 use crate::options::{Named, each_once};
-use crate::plan::{Axis, written::plain};
+use crate::plan::{Axis, written::escaped};
 use crate::record::schema::{Record, Run};
 use crate::sample::{Flags, RoundSamples, Sample};
 use crate::stats::{Metric, RateMetric};
@@ -79,8 +79,8 @@ impl RunContext {
         let is_one_way = observables.contains(&Observable::Metric(Metric::OneWay));
         RunContext {
             run: run.index,
-            case: plain(&run.label),
-            pattern: plain(&run.case.pattern),
+            case: escaped(&run.label),
+            pattern: escaped(&run.case.pattern),
             transport: run.case.transport.name(),
             wait: run.case.wait.name(),
             offered_per_s: run.case.on_axis(Axis::Rate).unwrap_or(f64::NAN),

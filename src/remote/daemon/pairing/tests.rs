@@ -48,8 +48,8 @@ fn a_secret_dies_of_time_and_of_wrong_ones() {
 
 #[test]
 fn no_name_leads_out_of_the_folder() {
-    assert_eq!(plain("me@node07"), "me@node07");
-    assert_eq!(plain("../../etc/x y\n"), "______etc_x_y_");
+    assert_eq!(file_name_of("me@node07"), "me@node07");
+    assert_eq!(file_name_of("../../etc/x y\n"), "______etc_x_y_");
     let file = agent_file(Path::new("/c"), "../../Etc", 80);
     assert_eq!(file, Path::new("/c/agents/.._.._etc:80.pem"));
 }
