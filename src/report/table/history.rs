@@ -1,4 +1,5 @@
-//! A history: a line for each figure, then one for each change of its level, with what else changed.
+//! A history: a line for each figure, then one for each change of its level, with what else
+//! changed.
 
 use super::section;
 use crate::plan::written::shortened;
