@@ -73,7 +73,7 @@ fn others() -> impl Iterator<Item = &'static CommandDef> {
 pub fn definition(with_settings: bool) -> clap::Command {
     let survey = &commands::SURVEY;
     let root = clap::Command::new("wiregauge")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(crate::VERSION)
         .about(ABOUT)
         .after_help(EXAMPLES)
         .args_conflicts_with_subcommands(true)

@@ -80,7 +80,7 @@ impl Environment {
         const KERNEL: &str = "/proc/sys/kernel";
         const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0";
         let clocks = tree.text(&format!("{CLOCKS}/available_clocksource")).unwrap_or_default();
-        let tool = ("wiregauge".to_string(), env!("CARGO_PKG_VERSION").to_string());
+        let tool = ("wiregauge".to_string(), crate::VERSION.to_string());
         Environment {
             host: tree.text(&format!("{KERNEL}/hostname")).unwrap_or_default(),
             kernel: tree.text(&format!("{KERNEL}/osrelease")),

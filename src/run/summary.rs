@@ -24,7 +24,7 @@ pub fn record(
     Record {
         schema: SCHEMA.into(),
         version: VERSION,
-        tool: env!("CARGO_PKG_VERSION").into(),
+        tool: crate::VERSION.into(),
         command: context.command.clone(),
         started: started.to_string(),
         finished: Timestamp::now().to_string(),

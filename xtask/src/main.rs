@@ -7,7 +7,11 @@
 //! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- mutate` breaks expressions
 //! that figures depend on and says which breaks no test notices; `mutate --all [PATH...]` breaks
 //! all that makes figures.
+//!
+//! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- dist` makes a release: a tar,
+//! a .deb and an .rpm in `target/dist`. It needs `objdump`, and `rpmbuild` for the last.
 
+mod dist;
 mod mutate;
 
 #[cfg(feature = "bindings")]
@@ -29,8 +33,9 @@ fn main() -> ExitCode {
         ["bindings"] => bindings(),
         ["mutate"] => mutate::mutate(),
         ["mutate", "--all", ref paths @ ..] => mutate::mutate_all(paths),
+        ["dist"] => dist::dist(),
         _ => {
-            eprintln!("usage: xtask bindings | mutate [--all [PATH...]]");
+            eprintln!("usage: xtask bindings | mutate [--all [PATH...]] | dist");
             return ExitCode::from(2);
         }
     };
