@@ -8,8 +8,8 @@
 //! that figures depend on and says which breaks no test notices; `mutate --all [PATH...]` breaks
 //! all that makes figures.
 //!
-//! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- dist` makes a release: a tar,
-//! a .deb and an .rpm in `target/dist`. It needs `objdump`, and `rpmbuild` for the last.
+//! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- dist` makes a release: a
+//! tar, a .deb and an .rpm in `target/dist`. It needs `objdump`, and `rpmbuild` for the last.
 
 mod dist;
 mod mutate;
