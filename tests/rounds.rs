@@ -65,9 +65,11 @@ fn play(case: &Case) -> RoundResult {
         hosts: &[],
         unavailable: Vec::new(),
         patterns: registry::analysis,
+        sides: None,
     };
     let conditions = Conditions {
         context: &context,
+        program: &context.program,
         clocks: Vec::new(),
         cpus: Vec::new(),
         clock: Local {

@@ -1,10 +1,11 @@
 //! The commands that measure no pattern: what each takes, and what it asks for.
 
+use super::ab::AB;
 use super::command_def::{CommandDef, Group, Typed};
 use super::common_options::{
     self as common, CLOCK, CPUS, DRAW, JSON, JUDGE, PAIRS, RANK, REACH, RECORD,
 };
-use super::{ClockOptions, Command, StudyOptions, place, testbed, values};
+use super::{ClockOptions, Command, RunOptions, StudyOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
 use crate::pattern::options::MEASUREMENT;
@@ -23,6 +24,7 @@ pub const OTHERS: &[CommandDef] = &[
     REPORT,
     RECOVER,
     EXPORT,
+    AB,
     COMPARE,
     HISTORY,
     SELFTEST,
@@ -165,7 +167,9 @@ Exit codes: 0 all limits held, 1 one was exceeded, 5 inconclusive: the runs cann
             typed.operands("B").is_empty() == is_named,
             "compare needs two sides: name two run directories, or one and --baseline NAME"
         );
-        Ok(Command::Compare { judge: common::judge_options(&typed.given), typed })
+        let json = typed.given.flag("json");
+        let judge = common::judge_options(&typed.given);
+        Ok(Command::Compare { options: RunOptions { json, judge, ..RunOptions::default() }, typed })
     })
 };
 

@@ -354,10 +354,6 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
         judge.save_as.is_none() || !json || directory.is_some(),
         "--save-baseline needs a run directory, and --json makes none: use --out DIR as well"
     );
-    let compares = judge.limits.iter().find(|(_, limit)| limit.compares());
-    refuse_found(compares.filter(|_| judge.baseline.is_none()), |(text, _)| {
-        format!("--fail-if: '{text}' compares two runs: use --baseline NAME as well")
-    })?;
     Ok(RunOptions { clock, directory, json, judge, rank: rank.map(Box::new) })
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Must never: measure, write a file, or print.
 
+mod ab;
 mod command_def;
 mod commands;
 mod common_options;
@@ -20,6 +21,7 @@ mod tables;
 mod testbed;
 pub mod values;
 
+pub use ab::words as ab_words;
 pub use command_def::Typed;
 pub use common_options::ALL as COMMON_OPTIONS;
 
@@ -35,7 +37,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// How a run is made, whatever it measures, and where its output goes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunOptions {
     /// The timestamp clock; `None`: the best that the hosts have.
     pub clock: Option<Source>,
@@ -50,7 +52,7 @@ pub struct RunOptions {
 }
 
 /// How a run is judged, and where the verdicts go beside the terminal.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct JudgeOptions {
     /// The baseline that it is compared with.
     pub baseline: Option<Baseline>,
@@ -145,10 +147,12 @@ pub enum Command {
     Recover(Typed),
     /// Write a run in another format.
     Export(Typed),
+    /// Compare two settings in turns.
+    Ab(Typed),
     /// Compare two runs.
     Compare {
-        /// How the second is judged.
-        judge: JudgeOptions,
+        /// How the second is judged, and where that goes.
+        options: RunOptions,
         /// The rest.
         typed: Typed,
     },

@@ -51,6 +51,10 @@ fn operand(option: &'static OptionDef) -> Arg {
     let argument = argument(option).value_delimiter(None).last(option.is_last);
     let argument = argument.long(None).value_name(option.name);
     let argument = if option.is_list { argument.num_args(1..) } else { argument };
+    let argument = match option.is_rest {
+        true => argument.trailing_var_arg(true).allow_hyphen_values(true),
+        false => argument,
+    };
     match option.kind {
         Kind::Path => argument.value_parser(value_parser!(OsString)),
         _ => argument,

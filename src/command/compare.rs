@@ -2,28 +2,27 @@
 
 use super::console::show;
 use super::{CommandError, Exit, judge};
-use crate::cli::{JudgeOptions, Typed};
+use crate::cli::{RunOptions, Typed};
 use crate::record::read_record;
 use crate::report::comparison::{Comparison, Selection, Side};
 use crate::report::table::comparison;
 use std::path::{Path, PathBuf};
 
 /// Compares.
-pub fn compare(options: &JudgeOptions, typed: &Typed) -> Result<Exit, CommandError> {
+pub fn compare(options: &RunOptions, typed: &Typed) -> Result<Exit, CommandError> {
     let named = |name| typed.operand(name).unwrap_or_default();
-    let judged = match options.baseline {
+    let judged = match options.judge.baseline {
         Some(_) => named("A"),
         None => named("B"),
     };
     let (b, directory) = side(&judged)?;
-    let a = match &options.baseline {
+    let a = match &options.judge.baseline {
         Some(baseline) => Side { record: baseline.read()?, selection: b.selection.clone() },
         None => side(&named("A"))?.0,
     };
-    let all = Comparison::new(&a, &b, &options.limits)?;
-    let is_json = typed.given.flag("json");
-    show(is_json, &all, comparison::whole)?;
-    judge::finish(&all, &b.record, Some(&directory), options, is_json)
+    let all = Comparison::new(&a, &b, &options.judge.limits)?;
+    show(options.json, &all, comparison::whole)?;
+    judge::finish(&all, &b.record, Some(&directory), options)
 }
 
 /// Reads `DIR` or `DIR@key=value,...`, samples and all: they must be those of the record.

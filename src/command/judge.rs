@@ -4,18 +4,26 @@
 use super::console::{complain, print_text};
 use super::{CommandError, Exit};
 use crate::cli::{JudgeOptions, RunOptions};
+use crate::options::refuse_found;
 use crate::record::Baseline;
 use crate::record::schema::Record;
-use crate::report::comparison::{Comparison, Side, junit, markdown};
+use crate::report::comparison::{Comparison, Selection, Side, junit, markdown};
 use crate::report::table::comparison;
 use crate::stats::Verdict;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+/// The names of the series that `ab` compares.
+pub const SERIES: [&str; 2] = ["A", "B"];
+
 /// The record that a run is to be compared with. There need be none yet of the name under which the
 /// run is saved, so that a job that keeps a baseline has a first time.
 pub fn baseline(judge: &JudgeOptions) -> Result<Option<Record>, CommandError> {
+    let compares = judge.limits.iter().find(|(_, limit)| limit.compares());
+    refuse_found(compares.filter(|_| judge.baseline.is_none()), |(text, _)| {
+        format!("--fail-if: '{text}' compares two runs: use --baseline NAME as well")
+    })?;
     let first = |one: &&Baseline| judge.save_as.as_ref() != Some(one) || one.is_saved();
     Ok(judge.baseline.as_ref().filter(first).map(Baseline::read).transpose()?)
 }
@@ -36,14 +44,27 @@ pub fn measured(
         None => Comparison::alone(record, &judge.limits),
     };
     let text = comparison::whole(&all);
-    if options.json {
-        // Stdout is the record's alone.
-        text.lines().for_each(|line| complain(&line));
-    } else if !text.is_empty() {
-        print_text(&format!("\n{text}"))?;
+    let text = if text.is_empty() { text } else { format!("\n{text}") };
+    tell(&text, options.json)?;
+    finish(&all, record, kept, options)
+}
+
+/// Compares the two series of a run whose rounds took turns, and says what came out.
+pub fn sides(record: &Record, options: &RunOptions) -> Result<Comparison, CommandError> {
+    let [a, b] =
+        SERIES.map(|name| Side { record: record.clone(), selection: Selection::of_series(name) });
+    let all = Comparison::new(&a, &b, &options.judge.limits)?;
+    tell(&(comparison::whole(&all) + "\n"), options.json)?;
+    Ok(all)
+}
+
+/// Prints a comparison, where stdout is the record's alone to stderr.
+fn tell(text: &str, is_json: bool) -> Result<(), CommandError> {
+    match is_json {
+        true => text.lines().filter(|line| !line.is_empty()).for_each(|line| complain(&line)),
+        false => print_text(text).map(drop)?,
     }
-    let is_json = options.json;
-    finish(&all, record, kept, judge, is_json)
+    Ok(())
 }
 
 /// Writes the files that a CI system reads, saves the baseline, and gives the exit code.
@@ -51,9 +72,9 @@ pub fn finish(
     all: &Comparison,
     record: &Record,
     kept: Option<&Path>,
-    judge: &JudgeOptions,
-    is_json: bool,
+    options: &RunOptions,
 ) -> Result<Exit, CommandError> {
+    let judge = &options.judge;
     let failed = |path: &Path| {
         let path = path.display().to_string();
         move |error: io::Error| CommandError::Unable(format!("writing {path}: {error}"))
@@ -72,7 +93,7 @@ pub fn finish(
         if record.complete {
             let name = baseline.name();
             let saved = format!("saved as baseline {name} in {}", baseline.save(run)?.display());
-            if is_json { complain(&saved) } else { print_text(&(saved + "\n")).map(drop)? }
+            tell(&(saved + "\n"), options.json)?;
         } else {
             complain(&"an incomplete run is not saved as a baseline");
         }

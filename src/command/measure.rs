@@ -17,7 +17,7 @@ use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
 use crate::remote::host::RemoteHost;
 use crate::report::{html, table};
-use crate::run::{Watcher, run};
+use crate::run::{RunContext, RunSide, Watcher, run};
 use crate::transport::Role;
 use crate::units::Bytes;
 use std::path::{Path, PathBuf};
@@ -99,24 +99,51 @@ pub fn execute(
 ) -> Result<Exit, CommandError> {
     // Whatever is wrong with a baseline is said before the run.
     let baseline = judge::baseline(&options.judge)?;
+    let (record, writer, failed) = carry_out(plan, unavailable, hosts, options, None)?;
+    let kept = report(&record, writer, options.json)?;
+    let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
+    Ok(failed.unwrap_or(judged))
+}
+
+/// Runs a plan of two series in turns, compares them, and reports the rest.
+pub fn execute_sides(
+    plan: &Plan,
+    hosts: &[RemoteHost],
+    options: &RunOptions,
+    sides: [RunSide; 2],
+) -> Result<Exit, CommandError> {
+    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, Some(sides))?;
+    let compared = judge::sides(&record, options);
+    let kept = report(&record, writer, options.json)?;
+    let judged = judge::finish(&compared?, &record, kept.as_deref(), options)?;
+    Ok(failed.unwrap_or(judged))
+}
+
+/// The record of a plan, who keeps it, and the exit code that stands whatever is compared.
+fn carry_out(
+    plan: &Plan,
+    unavailable: Vec<Unavailable>,
+    hosts: &[RemoteHost],
+    options: &RunOptions,
+    sides: Option<[RunSide; 2]>,
+) -> Result<(Record, Option<Writer>, Option<Exit>), CommandError> {
     let interrupted = interrupts()?;
-    let context = context(options, &interrupted, hosts, unavailable)?;
+    let context = RunContext { sides, ..context(options, &interrupted, hosts, unavailable)? };
     let mut writer = writer(options, &word(plan), need(plan))?;
     let mut progress = Progress::new();
     let record = run(plan, &context, &mut writer, &mut progress as &mut dyn Watcher);
     progress.finish();
     let record = record?;
-    let kept = report(&record, writer, options.json)?;
-    let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
-    Ok(match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
+    let failed = match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
         (true, _) if registry::views().iter().any(|view| view.exceeds_limit(&record)) => {
-            Exit::EXCEEDED
+            Some(Exit::EXCEEDED)
         }
-        (true, _) => judged,
-        (false, true) => Exit::INCOMPLETE,
-        (false, false) if interrupted.load(Ordering::Relaxed) => Exit::INCOMPLETE,
-        (false, false) => Exit::NOTHING,
-    })
+        (true, _) => None,
+        (false, true) => Some(Exit::INCOMPLETE),
+        (false, false) if interrupted.load(Ordering::Relaxed) => Some(Exit::INCOMPLETE),
+        (false, false) => Some(Exit::NOTHING),
+    };
+    Ok((record, writer, failed))
 }
 
 /// Prepares the run directory. With --json the record goes to stdout, and a directory is made only

@@ -1,5 +1,6 @@
 //! The commands, one file each. The last stage: it may use all others.
 
+mod ab;
 mod agent;
 mod clocks;
 mod compare;
@@ -124,7 +125,8 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Report(typed) => report::report(&typed),
         Command::Recover(typed) => recover::recover(&typed),
         Command::Export(typed) => report::export(&typed),
-        Command::Compare { judge, typed } => compare::compare(&judge, &typed),
+        Command::Ab(asked) => ab::ab(&asked),
+        Command::Compare { options, typed } => compare::compare(&options, &typed),
         Command::History(typed) => history::history(&typed),
         Command::Testbed(request) => testbed::machines(&request),
         Command::TestbedNet(request) => testbed::network(&request),

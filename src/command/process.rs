@@ -34,6 +34,7 @@ pub fn context<'a>(
         hosts,
         unavailable,
         patterns: registry::analysis,
+        sides: None,
     })
 }
 

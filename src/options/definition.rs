@@ -101,6 +101,8 @@ pub struct OptionDef {
     pub is_required: bool,
     /// Whether it is everything after `--`.
     pub is_last: bool,
+    /// Whether it is everything from the first word that is no option.
+    pub is_rest: bool,
     /// Options that it cannot be given with.
     pub excludes: &'static [&'static str],
     /// Options that it must be given with.
@@ -155,6 +157,8 @@ setters! {
     required() { is_required: true }
     /// It is everything after `--`.
     last() { is_last: true, is_list: true }
+    /// It is everything from the first word that is no option.
+    rest() { is_rest: true, is_list: true }
     /// Not with these.
     excludes(names: &'static [&'static str]) { excludes: names }
     /// With these only.
@@ -235,6 +239,7 @@ impl OptionDef {
             is_common: false,
             is_required: false,
             is_last: false,
+            is_rest: false,
             excludes: &[],
             needs: &[],
         }

@@ -126,7 +126,8 @@ impl Request {
         })
     }
 
-    fn rounds(&self) -> Rounds {
+    /// How many rounds it is given.
+    pub fn rounds(&self) -> Rounds {
         let is_fixed = self.until.is_none();
         let most = self.rounds.unwrap_or(if is_fixed { ROUNDS } else { ROUNDS_UNTIL });
         let least = if is_fixed { most } else { ROUNDS.min(most) };

@@ -10,11 +10,14 @@ use crate::remote::host::RemoteHost;
 use crate::sample::join::End;
 use crate::transport::Role;
 use crate::units::{InjectedClockError, Span};
+use std::path::Path;
 
 /// What is the same for all rounds.
 pub struct Conditions<'a> {
     /// What the run was given.
     pub context: &'a RunContext<'a>,
+    /// The program that is started as an agent on this host.
+    pub program: &'a Path,
     /// This host's CPUs of both roles, a pair per thread where there are enough.
     pub cpus: Vec<CpuPair>,
     /// The timestamp clock.

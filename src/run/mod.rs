@@ -21,6 +21,7 @@ pub mod rates;
 pub mod recovered;
 pub mod round;
 pub mod search;
+mod sides;
 mod stalls;
 pub mod start;
 pub mod start_barrier;
@@ -30,6 +31,7 @@ mod warnings;
 
 pub use keeper::Keeper;
 pub use progress::{Silent, Watcher};
+pub use sides::RunSide;
 #[cfg(test)]
 pub(crate) use threads::tests::finished_thread;
 
@@ -89,6 +91,8 @@ pub struct RunContext<'a> {
     pub unavailable: Vec<Unavailable>,
     /// The patterns.
     pub patterns: FindAnalysis,
+    /// Of a plan whose two series are compared in turns: what each has beside its cases.
+    pub sides: Option<[RunSide; 2]>,
 }
 
 impl RunContext<'_> {
@@ -119,6 +123,7 @@ pub fn run(
         cpus,
         clock: time.local(),
         injected_clock_error: plan.injected_clock_error,
+        program: &context.program,
         clocks: Vec::new(),
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
         noise: NOISE,
@@ -150,16 +155,15 @@ pub fn run(
     warnings.extend(summary::shared_cpus(&claims).into_iter().chain(base.warnings));
     warnings.extend(hosts.iter().flat_map(summary::warnings_there));
     let pairs = plan.cases.iter().map(|case| case.topology.hosts());
-    warnings.extend(summary::not_on_the_wire(pairs, |host| {
-        summary::own_interface(hosts.get(host as usize)?)
-    }));
+    let own = |host: u32| summary::own_interface(hosts.get(host as usize)?);
+    warnings.extend(summary::not_on_the_wire(pairs, own));
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
     let complete_run =
         |(number, run): (usize, &RunSoFar)| run.analysis.complete(plan, &runs, number);
     let completions: Vec<_> = runs.iter().enumerate().map(complete_run).collect();
     let into_run = |(run, completion): (RunSoFar, _)| run.into_run(plan, completion, &instrument);
-    let runs: Vec<_> = runs.into_iter().zip(completions).map(into_run).collect();
+    let runs = sides::noted(context, plan, runs.into_iter().zip(completions).map(into_run));
     Ok(Record {
         pairs: pairs::figures(plan, &runs),
         finished: jiff::Timestamp::now().to_string(),
@@ -294,7 +298,12 @@ impl Runner<'_, '_> {
         let mut random = ChaCha8Rng::seed_from_u64(self.plan.seed);
         let mut order = self.plan.groups();
         for round in 0..rounds.most {
-            order.shuffle(&mut random);
+            // Of sides that take turns every second round has the order of the one before in
+            // reverse (A B B A): a drift that is linear in time then weighs on both alike.
+            match self.conditions.context.sides.is_some() && round % 2 == 1 {
+                true => order.reverse(),
+                false => order.shuffle(&mut random),
+            }
             self.watcher.round(round, rounds, order.len());
             for group in &order {
                 let group: Vec<usize> =
@@ -304,6 +313,10 @@ impl Runner<'_, '_> {
                 }
                 if self.conditions.context.interrupted.load(Ordering::Relaxed) {
                     self.faults.push(Fault::Interrupted.to_string());
+                    return Ok(());
+                }
+                if let Err(fault) = self.take_side(group[0]) {
+                    self.faults.push(format!("{}: {fault}", self.plan.label(group[0])));
                     return Ok(());
                 }
                 if self.one_round_of(&group, round)? {
@@ -327,6 +340,14 @@ impl Runner<'_, '_> {
                 left.display()
             )),
         }))
+    }
+
+    /// Makes ready for the side of a case: its prepared state, and its program.
+    fn take_side(&mut self, case: usize) -> Result<(), Fault> {
+        let context = self.conditions.context;
+        let Some(side) = context.side_of(&self.plan, case) else { return Ok(()) };
+        self.conditions.program = side.program.as_ref().unwrap_or(&context.program);
+        side.prepare(context.interrupted)
     }
 
     /// A round of cases that run at the same time; whether the user has interrupted it.

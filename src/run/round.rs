@@ -105,7 +105,7 @@ impl<'a> Round<'a> {
     ) -> Result<(), Fault> {
         let order = self.order();
         for &rank in &order {
-            let here = || Session::new(None, &self.conditions.context.program);
+            let here = || Session::new(None, self.conditions.program);
             let RunningRank { role, host, agent, .. } = &mut self.ranks[rank];
             let session = host.map_or_else(here, |host| host.session.clone());
             *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);

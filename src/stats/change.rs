@@ -110,10 +110,10 @@ mod tests {
     fn an_outlier_is_no_change_and_few_values_show_none() {
         let mut values = levels(4, &[(1.0, 20)], 0.02);
         values[7] = 3.0;
-        assert_eq!(change_points(&values), [0usize; 0]);
-        assert_eq!(change_points(&[1.0, 1.0, 1.0, 2.0, 2.0, 2.0]), [0usize; 0], "of 6 values");
+        assert!(change_points(&values).is_empty());
+        assert!(change_points(&[1.0, 1.0, 1.0, 2.0, 2.0, 2.0]).is_empty(), "of 6 values");
         for few in [&[][..], &[1.0], &[1.0, 2.0], &[3.0; 30]] {
-            assert_eq!(change_points(few), [0usize; 0]);
+            assert!(change_points(few).is_empty());
         }
     }
 
@@ -131,8 +131,9 @@ mod tests {
         let (change, interval) = level_change(&before, &after).unwrap();
         let interval = interval.unwrap();
         assert!((change - 0.2007).abs() < 5e-4, "{change}");
-        assert!(interval.low.0 > 0.02 && interval.low.0 < 0.06, "{interval:?}");
-        assert!(interval.high.0 > 0.37 && interval.high.0 < 0.42, "{interval:?}");
+        // 0.1831 of logarithms, a standard error of 0.0533, 5.8 degrees of freedom: t = 2.466.
+        assert!((interval.low.0 - 0.0529).abs() < 5e-4, "{interval:?}");
+        assert!((interval.high.0 - 0.3697).abs() < 5e-4, "{interval:?}");
         assert_eq!(level_change(&[0.0, 0.0], &[0.0, 0.0]).unwrap().0, 0.0);
         assert_eq!(level_change(&[f64::NEG_INFINITY], &[0.0]), None);
     }

@@ -64,10 +64,14 @@ pub struct Comparison {
 }
 
 impl Pair<'_> {
-    /// What both are called.
+    /// What both are called; of two series what is in them.
     pub fn label(&self) -> String {
-        let (a, b) = (&self.a.label, &self.b.label);
-        if a == b { a.clone() } else { format!("{a} -> {b}") }
+        let (a, b) = (self.a.label.as_str(), self.b.label.as_str());
+        let [a, b] = match (a.split_once(": "), b.split_once(": ")) {
+            (Some((_, of_a)), Some((_, of_b))) if a != b => [of_a, of_b],
+            _ => [a, b],
+        };
+        if a == b { a.into() } else { format!("{a} -> {b}") }
     }
 }
 

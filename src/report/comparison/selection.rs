@@ -45,6 +45,11 @@ impl std::str::FromStr for Selection {
 }
 
 impl Selection {
+    /// The runs of a series.
+    pub fn of_series(name: &str) -> Selection {
+        Selection(vec![("series".into(), name.into())])
+    }
+
     /// Whether it says anything of a key.
     pub fn names(&self, key: &str) -> bool {
         self.0.iter().any(|(named, _)| named == key)
@@ -89,6 +94,12 @@ pub(super) fn pairs<'a>(a: &'a Side, b: &'a Side) -> (Vec<Pair<'a>>, [Vec<&'a st
         && first.case.pattern == second.case.pattern
     {
         return (vec![Pair { a: first, b: second }], [Vec::new(), Vec::new()]);
+    }
+    // Two series of one study are made to be compared: their cases stand in the same order.
+    let are_series = a.selection.names("series") && b.selection.names("series");
+    if are_series && firsts.len() == seconds.len() {
+        let both = firsts.iter().zip(&seconds).map(|(a, b)| Pair { a, b });
+        return (both.collect(), [Vec::new(), Vec::new()]);
     }
     let is_selected = |key: &str| a.selection.names(key) || b.selection.names(key);
     let is_same = |first: &Run, second: &Run| {

@@ -1,5 +1,4 @@
-//! A history: a line for each figure, then one for each change of its level, with what else
-//! changed.
+//! A history: a line for each figure, one for each change of its level, and what else changed.
 
 use super::section;
 use crate::plan::written::shortened;
