@@ -2,9 +2,65 @@
 //!
 //! After a change that is meant, `TRYCMD=overwrite cargo test --test cli` writes them again.
 
+#![allow(clippy::unwrap_used)]
+
 #[test]
 fn transcripts_hold() {
     // Of each command: far above what one takes on a busy machine.
     let limit = std::time::Duration::from_secs(120);
     trycmd::TestCases::new().env("COLUMNS", "100").timeout(limit).case("tests/cli/*.md");
+}
+
+/// What bash offers for the last of these words, by the script that `completions bash` prints.
+fn offered(words: &[&str], home: &std::path::Path) -> Vec<String> {
+    const SCRIPT: &str = r#"
+        source <(wiregauge completions bash)
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
+        _clap_complete_wiregauge wiregauge "${@: -1}" "${@: -2:1}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_wiregauge")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", SCRIPT, "bash", "wiregauge"]).args(words).current_dir(home);
+    let output = bash.env("PATH", path).env("HOME", home).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.is_empty(), "{words:?}: {said}");
+    String::from_utf8(output.stdout).unwrap().lines().map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn bash_completes_commands_options_lists_hosts_studies_and_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let run = "wiregauge-runs/20261121T055243Z-latency";
+    std::fs::create_dir_all(home.path().join(run)).unwrap();
+    std::fs::create_dir(home.path().join(".ssh")).unwrap();
+    std::fs::write(home.path().join("rack7"), "node1\nnode2 # slow\n").unwrap();
+    std::fs::write(home.path().join(".ssh/config"), "Host nod* lab9\n").unwrap();
+    for (line, expected) in [
+        ("lat", "latency"),
+        ("latency --transpo", "--transport"),
+        ("latency --transport tcp,sh", "tcp,shm"),
+        ("latency --wait b", "busy block"),
+        ("latency --to la", "lab9"),
+        ("hosts --hosts-file rack7 --to node", "node1 node2"),
+        ("latency --hosts node1,la", "node1,lab9"),
+        ("latency --hosts-file ra", "rack7"),
+        ("run potter/in", "potter/inline"),
+        ("report wiregauge-runs/2026", run),
+        ("help perf", "perftest"),
+        ("completions z", "zsh"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let offered: Vec<String> = offered(&words, home.path())
+            .iter()
+            .map(|one| one.trim_end_matches('/').into())
+            .collect();
+        let expected: Vec<&str> = expected.split(' ').collect();
+        for word in &expected {
+            assert!(offered.iter().any(|one| one == word), "{line}: {offered:?}");
+        }
+        assert!(offered.len() <= expected.len() + 1, "{line}: {offered:?}");
+    }
+    let settings = offered(&["latency", "--in"], home.path());
+    assert!(settings.contains(&"--inline".to_owned()), "{settings:?}");
 }

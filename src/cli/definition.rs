@@ -1,10 +1,10 @@
 //! The whole definition of the command line, and the texts that it gives itself.
 
-use super::command_def::{CommandDef, Group};
+use super::command_def::{CommandDef, Group, Typed};
 use super::peers::page;
 use super::screen::{self, Screen};
 use super::tables::{self, argument, of_command, of_pattern, read_command};
-use super::{Command, commands, common_options, refuse};
+use super::{Command, commands, common_options, complete, manual, refuse};
 use crate::options::{self, Named, OptionDef, UsageError};
 use crate::pattern::registry;
 use crate::transport::TransportKind;
@@ -30,22 +30,25 @@ const COMPLETIONS: CommandDef = CommandDef {
     group: Group::Help,
     about: "Print completions for a shell",
     examples: "
-  wiregauge completions bash > ~/.local/share/bash-completion/completions/wiregauge",
-    operands: &[OptionDef::one_of("SHELL", shells, "The shell").required()],
-    ..CommandDef::new("completions", |typed| {
-        completions(&typed.operand("SHELL").unwrap_or_default()).map(Command::Text)
-    })
+  wiregauge completions bash > ~/.local/share/bash-completion/completions/wiregauge
+  wiregauge completions --dir /usr/share",
+    operands: &[OptionDef::one_of("SHELL", shells, "The shell")],
+    tables: &[&[
+        OptionDef::path("dir", "Write those of all shells below this directory").metavar("DIR")
+    ]],
+    ..CommandDef::new("completions", completions)
 };
 
 const MAN: CommandDef = CommandDef {
     group: Group::Help,
-    about: "Print the man page",
+    about: "Print a man page",
     examples: "
-  wiregauge man > ~/.local/share/man/man1/wiregauge.1",
-    ..CommandDef::new("man", |_| match man_page() {
-        Ok(text) => Ok(Command::Text(text)),
-        Err(error) => options::refuse(format!("the man page: {error}")),
-    })
+  wiregauge man latency | man -l -
+  wiregauge man --dir ~/.local/share/man",
+    operands: &[OptionDef::parsed::<String>("NAME", "A command, or 'transports'").list()],
+    tables: &[&[OptionDef::path("dir", "Write all pages below this directory, in man1 and man7")
+        .metavar("DIR")]],
+    ..CommandDef::new("man", man)
 };
 
 const HELP: CommandDef = CommandDef {
@@ -103,45 +106,46 @@ pub fn read(matches: &ArgMatches) -> Result<Command, UsageError> {
 
 /// The shells whose completions are known.
 fn shells() -> Vec<&'static str> {
-    vec!["bash", "elvish", "fish", "powershell", "zsh"]
+    complete::SHELLS.map(|(shell, _)| shell).to_vec()
 }
 
-/// Completions for a shell.
-fn completions(shell: &str) -> Result<Vec<u8>, UsageError> {
-    let shell: clap_complete::Shell = shell.parse().map_err(UsageError)?;
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut definition(true), "wiregauge", &mut text);
-    Ok(text)
+/// Completions for a shell, or for all.
+fn completions(typed: Typed) -> Result<Command, UsageError> {
+    let script = |shell: &str| {
+        let script = complete::script(shell);
+        script.map_err(|error| UsageError(format!("completions for {shell}: {error}")))
+    };
+    match (typed.given.text("dir"), typed.operand("SHELL")) {
+        (None, Some(shell)) => script(&shell).map(Command::Text),
+        (Some(directory), None) => {
+            let file = |(shell, file): (&str, &str)| Ok((file.to_owned(), script(shell)?));
+            let files =
+                complete::SHELLS.into_iter().map(file).collect::<Result<_, UsageError>>()?;
+            Ok(Command::Files { directory: directory.into(), files })
+        }
+        _ => options::refuse(format!("completions needs a shell: use {}", shells().join(", "))),
+    }
 }
 
-/// One page for all commands: each command's options after the overview, then each transport's.
-fn man_page() -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
+/// A man page, or all.
+fn man(typed: Typed) -> Result<Command, UsageError> {
     let mut definition = definition(false);
     definition.build();
-    clap_mangen::Man::new(definition.clone()).render(&mut text)?;
-    describe(&definition, "WIREGAUGE", &mut text)?;
-    for transport in TransportKind::ALL {
-        section(&format!("TRANSPORT {transport}"), of_transport(*transport), &mut text)?;
+    let transports: Vec<clap::Command> =
+        TransportKind::ALL.iter().map(|transport| of_transport(*transport)).collect();
+    let pages = manual::pages(&definition, &transports);
+    let pages = pages.map_err(|error| UsageError(format!("the man pages: {error}")))?;
+    if let Some(directory) = typed.given.text("dir") {
+        let place = |page: manual::Page| (page.place(), page.text);
+        let files = pages.into_iter().map(place).collect();
+        return Ok(Command::Files { directory: directory.into(), files });
     }
-    Ok(text)
-}
-
-fn section(title: &str, command: clap::Command, text: &mut Vec<u8>) -> std::io::Result<()> {
-    text.extend(format!(".SH \"{title}\"\n").into_bytes());
-    let man = clap_mangen::Man::new(command);
-    man.render_description_section(text)?;
-    man.render_options_section(text)
-}
-
-/// The commands below one, and those below them.
-fn describe(above: &clap::Command, path: &str, text: &mut Vec<u8>) -> std::io::Result<()> {
-    for command in above.get_subcommands().filter(|command| !command.is_hide_set()) {
-        let path = format!("{path} {}", command.get_name().to_uppercase());
-        section(&path, command.clone(), text)?;
-        describe(command, &path, text)?;
-    }
-    Ok(())
+    let words = typed.operands("NAME").iter().map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<String> = words.collect();
+    let file = manual::file(&words);
+    let page = pages.into_iter().find(|page| page.file == file);
+    page.map(|page| Command::Text(page.text))
+        .ok_or_else(|| refuse::no_help(&definition, &words.join(" ")))
 }
 
 /// What `-h` prints for the command that these names lead to, or for the program.

@@ -10,8 +10,10 @@ mod ab;
 mod command_def;
 mod commands;
 mod common_options;
+mod complete;
 mod definition;
 pub mod entry;
+mod manual;
 mod peers;
 mod place;
 mod refuse;
@@ -164,6 +166,8 @@ pub enum Command {
     Testbed(Box<crate::testbed::MachineRequest>),
     /// Run a command in a network of hosts.
     TestbedNet(Box<crate::testbed::net::NetworkRequest>),
+    /// Texts that the definition gives, as files below a directory.
+    Files { directory: PathBuf, files: Vec<(String, Vec<u8>)> },
     /// Text that the definition itself gives (help, version, completions, manual).
     Text(Vec<u8>),
     /// Run an agent daemon, or offer a pairing with one.
@@ -174,6 +178,11 @@ pub enum Command {
     RunRole,
     /// Carry a control channel to an agent daemon at this host and port.
     Dial(String, u16),
+}
+
+/// Answers a shell that asks what can follow on a command line, and ends the program then.
+pub fn complete() {
+    complete::answer(|| definition::definition(true));
 }
 
 /// Reads the arguments, the program's name first.

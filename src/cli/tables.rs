@@ -10,7 +10,7 @@ use crate::transport::TransportKind;
 use crate::transport::definitions::DEFINITIONS;
 use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use std::ffi::{OsStr, OsString};
 
 /// Columns of the help where the terminal is wider or there is none.
@@ -41,7 +41,11 @@ pub fn argument(option: &'static OptionDef) -> Arg {
             argument.ignore_case(true).hide_possible_values(is_switch)
         }
         None => {
-            argument.value_parser(|text: &str| option.check_one(text).map(|()| text.to_owned()))
+            let is_path = matches!(option.kind, Kind::Path);
+            let hint = if is_path { ValueHint::AnyPath } else { ValueHint::Unknown };
+            argument
+                .value_hint(hint)
+                .value_parser(|text: &str| option.check_one(text).map(|()| text.to_owned()))
         }
     }
 }

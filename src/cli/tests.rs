@@ -301,11 +301,47 @@ fn help_version_completions_and_manual_are_texts() {
     assert!(text("latency --help").contains("--loss-after"));
     assert_eq!(text("latency --size 8 -h"), text("latency -h"));
     for shell in ["bash", "zsh", "fish"] {
-        assert!(text(&format!("completions {shell}")).contains("bandwidth"));
+        assert!(text(&format!("completions {shell}")).contains("WIREGAUGE_COMPLETE"));
     }
     let manual = text("man");
-    assert!(manual.contains(".SH \"WIREGAUGE LATENCY\"") && manual.contains("perturb"));
-    assert!(!text("--help").contains("run-role") && !manual.contains("RUN-ROLE"));
+    assert!(manual.contains(".TH WIREGAUGE 1") && manual.contains("wiregauge\\-latency"));
+    assert!(text("man latency").contains("perturb") && text("man transports").contains("mss"));
+    assert!(text("man testbed net").contains(".TH WIREGAUGE-TESTBED-NET 1"));
+    assert!(!text("--help").contains("run-role") && !manual.contains("run\\-role"));
+    assert!(refusal("man nothing-of-it").contains("no help on"));
+}
+
+/// Every page is for all who type `man`, so none may have what its formatter warns of.
+#[test]
+fn man_pages_are_formatted_without_a_warning() {
+    let Ok(Command::Files { files, .. }) = asked("man --dir pages") else { panic!() };
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    for name in ["man1/wiregauge.1", "man1/wiregauge-latency.1", "man7/wiregauge-transports.7"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    for (name, text) in &files {
+        let page = String::from_utf8_lossy(text);
+        assert!(page.contains(".SH NAME\n") && page.contains(".SH \"SEE ALSO\"\n"), "{name}");
+        for formatter in ["groff -ww -man -Tutf8 -z", "mandoc -Tlint -Wwarning"] {
+            if let Some(said) = piped(formatter, text) {
+                assert!(said.is_empty(), "{name}: {formatter}: {said}");
+            }
+        }
+    }
+}
+
+/// What a program says of a text, if it is installed.
+fn piped(command: &str, text: &[u8]) -> Option<String> {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let words: Vec<&str> = command.split(' ').collect();
+    let mut program = Command::new(words[0]);
+    program.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = program.spawn().ok()?;
+    child.stdin.take().unwrap().write_all(text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    Some(String::from_utf8_lossy(&said).into_owned())
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod agent;
 mod clocks;
 mod compare;
 mod console;
+mod files;
 mod history;
 mod hosts;
 mod jobs;
@@ -132,6 +133,7 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::TestbedNet(request) => testbed::network(&request),
         Command::Selftest(typed) => selftest::selftest(&typed.given),
         Command::Text(text) => console::print(text),
+        Command::Files { directory, files } => files::write(&directory, &files),
         Command::Agent(typed) => agent::agent(&typed.given),
         Command::Pair(host, port) => agent::pair(&host, port),
         // Standard output is the control channel: nothing else may write to it.

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 /// What `main` does, here and in a program that has added patterns of its own
 /// ([`crate::pattern::registry::add`]).
 pub fn main() -> ExitCode {
+    cli::complete();
     host::interrupt::ignore_file_limit();
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = cli::parse(&words).map_err(CommandError::from);

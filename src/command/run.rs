@@ -12,6 +12,7 @@ use crate::options::{UsageError, each_once, refuse};
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lack, LinkRate};
 use crate::plan::request::check_cpus;
+use crate::plan::studies::SHIPPED;
 use crate::plan::study::file::{self, GraphAsked, ReferenceAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
@@ -22,17 +23,6 @@ use crate::report::table::Grid;
 use crate::transport::{Interfaces, TransportKind};
 use std::collections::BTreeSet;
 use std::path::Path;
-
-/// The studies that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 25] = reference::shipped! {
-    "studies":
-    "gamess/bandwidth" "gamess/ipoib-latency" "gamess/ipoib-throughput" "gamess/send-latency"
-    "homa/congestion" "homa/factors" "homa/workloads" "potter/busy-polling"
-    "potter/cm-against-exchange" "potter/event-polling" "potter/inline" "potter/mtu"
-    "potter/pauses" "potter/size-sweep" "potter/submit-against-send" "potter/unsignalled"
-    "potter/write-against-send" "ramcloud/buffers" "ramcloud/under-load" "sockets/overview"
-    "villas/node-types" "villas/rates" "villas/sizes" "villas/surface" "villas/timers"
-};
 
 /// Runs a study, or lists those that are shipped.
 pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {

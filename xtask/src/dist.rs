@@ -127,7 +127,7 @@ impl Release {
         }
         make("lib/systemd/system")?;
         copy(&self.root.join("deploy/wiregauge-agent.service"), &tree.join(SERVICE))?;
-        let pages = make("share/man/man1")?;
+        let pages = make("share/man")?;
         run(Command::new(program).args(["man", "--dir"]).arg(&pages))?;
         for (shell, place) in SHELLS {
             let path = tree.join(place);
