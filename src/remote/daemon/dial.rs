@@ -137,12 +137,17 @@ fn authenticate(
 fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(), Fault> {
     let at = format!("{host}:{port}");
     std::thread::spawn(move || {
-        // It ends when either side is gone. An agent that takes nothing may never say anything.
-        if let Err(error) = io::copy(&mut io::stdin().lock(), &mut writer) {
-            let _ = writeln!(io::stderr(), "lost the agent at {at}: {error}");
-            std::process::exit(4);
+        use io::ErrorKind::{TimedOut, WouldBlock};
+        // It ends when either side is gone.
+        match io::copy(&mut io::stdin().lock(), &mut writer) {
+            // An agent that takes nothing may never say anything.
+            Err(error) if matches!(error.kind(), WouldBlock | TimedOut) => {
+                let _ = writeln!(io::stderr(), "lost the agent at {at}: {error}");
+                std::process::exit(4);
+            }
+            // Why it is gone is read.
+            _ => writer.close(),
         }
-        writer.close();
     });
     let mut piece = vec![0; PIECE];
     let mut output = io::stdout().lock();
