@@ -43,7 +43,7 @@ fn main() {
     let extra = (peak_kib() - before) as f64 / samples_kib as f64;
 
     let start = Instant::now();
-    let drift = stationarity::drift(Metric::Rtt, &rounds);
+    let drift = stationarity::drift(Metric::Rtt, &rounds, rounds.len());
     let drift_s = start.elapsed().as_secs_f64();
 
     let start = Instant::now();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use wiregauge::pattern::registry;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::VERSION;
+use wiregauge::report::table::Layout;
 use wiregauge::report::{html, table};
 
 /// Run directories that older builds left, without samples: `v1/latency`.
@@ -25,7 +26,8 @@ fn records_of_older_versions_are_read_and_shown() {
         assert_eq!(record.version, VERSION, "{}", dir.display());
         let warning = record.warnings.iter().find(|warning| warning.kind == "not_isolated");
         assert!(warning.is_some_and(|warning| !warning.sentence.is_empty()));
-        let text = table::runs(&record, &registry::views()) + &table::notes(&record);
+        let layout = Layout { verbose: true, ..Layout::default() };
+        let text = table::report(&record, &registry::views(), &layout).to_string();
         let page =
             html::render(&record, &registry::views(), std::iter::empty::<Result<_, String>>());
         for run in &record.runs {

@@ -1,6 +1,9 @@
 //! The terminal's tables: what they promise to a reader and to awk.
 #![allow(clippy::unwrap_used)]
 
+#[path = "tables/terminal.rs"]
+mod terminal;
+
 use wiregauge::host::Noise;
 use wiregauge::pattern::{bandwidth, latency, oneway, registry, survey};
 use wiregauge::plan::{Case, CpuPair, Plan, Request, Rounds, Schedule, Wait};
@@ -8,7 +11,7 @@ use wiregauge::record::schema::{
     CaseRecord, ClockReport, Counts, Figure, Instrument, Metric, PlanRecord, RateFigure,
     RateMetric, Record, RecordedWarning, Run, SCHEMA, Unavailable, VERSION,
 };
-use wiregauge::report::table;
+use wiregauge::report::table::{self, Layout};
 use wiregauge::stats::{Interval, Rate, Value, summarize};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, MessageRate};
@@ -117,6 +120,17 @@ fn rate(metric: RateMetric, value: f64) -> RateFigure {
     RateFigure { metric, unit: String::new(), rate }
 }
 
+/// The tables, as a program reads them.
+fn shown(record: &Record) -> String {
+    table::runs(record, &registry::views(), &Layout::default()).to_string()
+}
+
+/// All that stands below them.
+fn told(record: &Record) -> String {
+    let layout = Layout { verbose: true, ..Layout::default() };
+    table::notes(record, &layout).to_string()
+}
+
 fn fields(line: &str) -> Vec<&str> {
     line.split("  ").map(str::trim).filter(|field| !field.is_empty()).collect()
 }
@@ -142,7 +156,7 @@ fn surveyed() -> Record {
 
 #[test]
 fn the_survey_is_one_table_with_a_line_for_each_transport_and_wait() {
-    let text = table::runs(&surveyed(), &registry::views());
+    let text = shown(&surveyed());
     let rows = rows(&text);
     assert_eq!(
         rows[0],
@@ -160,14 +174,20 @@ fn the_survey_is_one_table_with_a_line_for_each_transport_and_wait() {
             "k msg/s 64 B",
             "±",
             "MB/s 64 KiB",
-            "±"
+            "±",
+            "Gb/s 64 KiB",
+            "±",
+            "n",
+            "lost"
         ]
     );
     let names: Vec<&[&str]> = rows[1..5].iter().map(|row| &row[..2]).collect();
     assert_eq!(names, [["tcp", "busy"], ["tcp", "block"], ["udp", "busy"], ["udp", "block"]]);
     for row in &rows[1..5] {
         assert_eq!(row.len(), rows[0].len(), "{text}");
-        assert_eq!(&row[8..], ["5000", "15.42..5000", "345.7", "±18", "1250", "±63"], "{text}");
+        let rest = ["5000", "15.42..5000", "345.7", "±18", "1250", "±63"];
+        assert_eq!(row[8..14], rest, "{text}");
+        assert_eq!(&row[14..], ["10.00", "±0.50", "100000", "0"], "{text}");
     }
     // UDP's largest message is smaller, and is not passed off as 64 KiB.
     assert_eq!(rows[5], ["size: bandwidth of udp busy is at 65507 B"]);
@@ -177,13 +197,7 @@ fn the_survey_is_one_table_with_a_line_for_each_transport_and_wait() {
 fn a_survey_that_would_hide_a_run_is_told_run_by_run() {
     let mut found = surveyed();
     found.runs.push(found.runs[0].clone());
-    assert_eq!(
-        rows(&table::runs(&found, &registry::views()))
-            .iter()
-            .filter(|row| row.contains(&"busy"))
-            .count(),
-        7
-    );
+    assert_eq!(rows(&shown(&found)).iter().filter(|row| row.contains(&"busy")).count(), 7);
 }
 
 #[test]
@@ -195,7 +209,7 @@ fn too_few_samples_and_lost_messages_are_said_in_their_place() {
     found.runs[0].figures.push(figure(Metric::Rtt, 2000.0, 200, f64::INFINITY));
     // The others were in the warm-up: the column is the count that the notes have too.
     found.runs[0].counts.lost = 221;
-    let text = table::runs(&found, &registry::views());
+    let text = shown(&found);
     let rows = rows(&text);
     // A round trip is twice its half: one line tells both.
     assert_eq!(rows.len(), 2, "{text}");
@@ -217,7 +231,7 @@ fn offered_achieved_and_delivered_rates_stand_side_by_side() {
     found.runs[0].rates.push(rate(RateMetric::OfferedRate, 1e4));
     found.runs[0].rates.push(rate(RateMetric::AchievedRate, 9_990.0));
     found.runs[0].rates.push(rate(RateMetric::MessageRate, 9_000.0));
-    let text = table::runs(&found, &registry::views());
+    let text = shown(&found);
     let metrics: Vec<&str> = rows(&text)[1..4].iter().map(|row| row[2]).collect();
     assert_eq!(metrics, ["one_way", "response", "service"]);
     let last = text.lines().last().unwrap();
@@ -238,7 +252,7 @@ fn bandwidth_is_told_in_bytes_and_bits() {
         run.rates.push(rate(RateMetric::Bandwidth, 1.25e9));
         run.rates.push(rate(RateMetric::MessageRate, 1000.0));
     }
-    let text = table::runs(&found, &registry::views());
+    let text = shown(&found);
     assert_eq!(
         rows(&text)[1][..9],
         ["tcp", "block", "both", "64", "64", "1250", "±63", "10.00", "±0.50"]
@@ -267,7 +281,7 @@ fn below_the_table_stand_the_instrument_the_noise_and_the_warnings() {
     found.runs[3].complete = false;
     found.runs[3].stopped = "the server died".into();
     found.plan.cpus = vec![CpuPair { client: 2, server: 3 }];
-    let text = table::notes(&found);
+    let text = told(&found);
     for line in [
         "instrument: adds 20 ns (p50) to 24.5 ns (p99) to a round trip (null transport, n 10000); \
          latencies below 25.3 ns (half_rtt: half of that) cannot be resolved; recording a sample \
@@ -298,14 +312,14 @@ warning: latency tcp busy 64 B, bandwidth tcp busy 64 B, bandwidth tcp busy 6553
 #[test]
 fn rounds_that_ended_early_say_why() {
     let mut found = surveyed();
-    assert!(!table::notes(&found).contains("rounds were measured"));
+    assert!(!told(&found).contains("rounds were measured"));
     found.plan.rounds = Rounds { least: 5, most: 30, until: Some(0.05) };
-    assert!(table::notes(&found).contains("and 9 more: 5 of 5 rounds were measured"));
+    assert!(told(&found).contains("and 9 more: 5 of 5 rounds were measured"));
 }
 
 #[test]
 fn noise_has_a_line_a_cpu_and_a_histogram_without_empty_bins() {
-    let text = table::noise(&surveyed().noise);
+    let text = table::noise(&surveyed().noise, &Layout::default()).to_string();
     let rows = rows(&text);
     assert_eq!(rows[0], ["CPU", "gaps", "above us", "in s", "lost us", "lost %", "longest us"]);
     assert_eq!(rows[1], ["2", "17", "0.2000", "1.000", "500.0", "0.0500", "36.06"]);
@@ -317,8 +331,7 @@ fn noise_has_a_line_a_cpu_and_a_histogram_without_empty_bins() {
 #[test]
 fn no_line_depends_on_a_terminal() {
     let found = surveyed();
-    let text = table::runs(&found, &registry::views())
-        + &table::notes(&found)
-        + &table::noise(&found.noise);
+    let text =
+        shown(&found) + &told(&found) + &table::noise(&found.noise, &Layout::default()).to_string();
     assert!(!text.contains('\x1b') && text.lines().all(|line| !line.ends_with(' ')));
 }

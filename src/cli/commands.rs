@@ -5,6 +5,7 @@ use super::command_def::{CommandDef, Group, Typed};
 use super::common_options::{
     self as common, CLOCK, CPUS, DRAW, JSON, JUDGE, PAIRS, RANK, REACH, RECORD,
 };
+use super::display::DISPLAY;
 use super::{ClockOptions, Command, RunOptions, StudyOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
@@ -90,7 +91,7 @@ const RUN: CommandDef = CommandDef {
 const LIST: CommandDef = CommandDef {
     group: Group::Check,
     about: "List transports, what each can do, and why one is not available",
-    tables: &[&[JSON]],
+    tables: &[&[JSON], DISPLAY],
     ..CommandDef::new("list", |typed| Ok(Command::List(typed)))
 };
 
@@ -99,7 +100,7 @@ const REPORT: CommandDef = CommandDef {
     examples: "
   wiregauge report wiregauge-runs/*-latency",
     operands: &[OptionDef::path("DIR", "Run directories").required().list()],
-    tables: &[&[OptionDef::flag("no-html", "Do not write report.html again")]],
+    tables: &[&[OptionDef::flag("no-html", "Do not write report.html again")], DISPLAY],
     ..CommandDef::new("report", |typed| {
         typed.operands("DIR").iter().try_for_each(|dir| check_run_directory(Path::new(dir)))?;
         Ok(Command::Report(typed))
@@ -111,6 +112,7 @@ const RECOVER: CommandDef = CommandDef {
     examples: "
   wiregauge recover wiregauge-runs/.20261121T055243Z-latency.partial-4711",
     operands: &[OptionDef::path("DIR", "Directory that the run left").required()],
+    tables: &[DISPLAY],
     ..CommandDef::new("recover", |typed| Ok(Command::Recover(typed)))
 };
 

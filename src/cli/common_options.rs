@@ -1,5 +1,6 @@
 //! The options that all measuring commands have.
 
+use super::display::{COLOR, COLUMNS, Display, OUTPUT, VERBOSE};
 use super::place;
 use super::values;
 use super::{Command, JudgeOptions, RunOptions};
@@ -23,7 +24,6 @@ const DURATION: &str = "Duration";
 pub const PLACEMENT: &str = "Placement and clock";
 const HOSTS: &str = "Remote hosts";
 const JOB: &str = "Ranks of a job (set by srun, mpirun and such; rank 0 is the controller)";
-const OUTPUT: &str = "Output";
 
 /// What is measured over every transport.
 pub const WHAT: OptionTable = &under(MEASUREMENT, [
@@ -211,6 +211,9 @@ pub const RECORD: OptionTable = &under(
             .default_note("wiregauge-runs/<UTC time>-<command>")
             .common(),
         OptionDef::flag("json", "Print the record on stdout, and nothing else").common(),
+        COLUMNS,
+        VERBOSE.common(),
+        COLOR,
     ],
 );
 
@@ -354,7 +357,8 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
         judge.save_as.is_none() || !json || directory.is_some(),
         "--save-baseline needs a run directory, and --json makes none: use --out DIR as well"
     );
-    Ok(RunOptions { clock, directory, json, judge, rank: rank.map(Box::new) })
+    let display = Display::of(given);
+    Ok(RunOptions { clock, directory, json, judge, display, rank: rank.map(Box::new) })
 }
 
 /// How a run is judged.

@@ -12,6 +12,7 @@ mod commands;
 mod common_options;
 mod complete;
 mod definition;
+mod display;
 pub mod entry;
 mod manual;
 mod peers;
@@ -26,6 +27,7 @@ pub mod values;
 pub use ab::words as ab_words;
 pub use command_def::Typed;
 pub use common_options::ALL as COMMON_OPTIONS;
+pub use display::{Color, Display};
 
 use crate::clock::Source;
 use crate::options::UsageError;
@@ -49,6 +51,8 @@ pub struct RunOptions {
     pub json: bool,
     /// How it is judged.
     pub judge: JudgeOptions,
+    /// How its tables look.
+    pub display: Display,
     /// Which process of a job this is.
     pub rank: Option<Box<Rank>>,
 }

@@ -28,7 +28,7 @@ pub fn clocks(asked: &ClockOptions) -> Result<Exit, CommandError> {
         let context = process::context(options, &interrupted, &[], Vec::new())?;
         let hosts = hosts.iter_mut().collect();
         let record = compared::compare(&plan(asked), &context, hosts, interface.as_ref(), *time)?;
-        measure::report(&record, writer, options.json)?;
+        measure::report(&record, writer, options)?;
         Ok(if record.complete { Exit::RIGHT } else { Exit::INCOMPLETE })
     })
 }

@@ -1,6 +1,6 @@
 //! `compare`: the difference of each quantile of two runs, and whether limits were held.
 
-use super::console::show;
+use super::console::{show, whole_layout};
 use super::{CommandError, Exit, judge};
 use crate::cli::{RunOptions, Typed};
 use crate::record::read_record;
@@ -21,7 +21,7 @@ pub fn compare(options: &RunOptions, typed: &Typed) -> Result<Exit, CommandError
         None => side(&named("A"))?.0,
     };
     let all = Comparison::new(&a, &b, &options.judge.limits)?;
-    show(options.json, &all, comparison::whole)?;
+    show(options.json, &all, |all| comparison::whole(all, &whole_layout()).to_string())?;
     judge::finish(&all, &b.record, Some(&directory), options)
 }
 

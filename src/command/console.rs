@@ -1,7 +1,10 @@
 //! What a command prints: results to stdout, all else to stderr.
 
 use super::{CommandError, Exit};
+use crate::cli::{Color, Display};
 use crate::plan::written::{escaped, escaped_json, shortened};
+use crate::report::table::{Columns, Layout, Text};
+use anstream::{AutoStream, ColorChoice};
 use std::io::Write;
 
 /// Longest complaint in characters: what it quotes may be long, and the rest is not needed.
@@ -33,6 +36,34 @@ pub(super) fn print(text: impl AsRef<[u8]>) -> Result<Exit, CommandError> {
 /// Prints text that may quote a record or an agent.
 pub(super) fn print_text(text: &str) -> Result<Exit, CommandError> {
     print(escaped(text))
+}
+
+/// Characters of a line of stdout, by the variable COLUMNS or the terminal that it is; `None`: it
+/// is neither said nor a terminal.
+fn width() -> Option<usize> {
+    let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let terminal = || Some(terminal_size::terminal_size_of(std::io::stdout())?.0.0.into());
+    said.filter(|width| *width > 0).or_else(terminal)
+}
+
+/// The layout of what a command prints to stdout.
+pub(super) fn layout(display: &Display) -> Layout {
+    display.layout(width())
+}
+
+/// The same for commands without a choice of columns: all of them, and all warnings.
+pub(super) fn whole_layout() -> Layout {
+    layout(&Display { columns: Columns::All, verbose: true, ..Display::default() })
+}
+
+/// Prints a text to stdout, in colours where these are wanted.
+pub(super) fn print_report(text: &Text, color: Color) -> Result<Exit, CommandError> {
+    let has_colors = match color {
+        Color::Auto => AutoStream::choice(&std::io::stdout()) != ColorChoice::Never,
+        Color::Always => true,
+        Color::Never => false,
+    };
+    print(if has_colors { text.painted() } else { text.to_string() })
 }
 
 /// Prints a value as JSON, or the text that shows it.

@@ -1,6 +1,6 @@
 //! `history`: the records of a folder over time, and where the level of a figure changed.
 
-use super::console::{complain, show};
+use super::console::{complain, show, whole_layout};
 use super::{CommandError, Exit};
 use crate::cli::Typed;
 use crate::options::refuse;
@@ -42,7 +42,7 @@ pub fn history(typed: &Typed) -> Result<Exit, CommandError> {
     // RFC 3339 in UTC sorts as text; names of directories may be anybody's.
     entries.sort_by(|a, b| a.side.record.started.cmp(&b.side.record.started));
     let all = History::new(&entries, &typed.given.list("figure"));
-    show(typed.given.flag("json"), &all, history::whole)
+    show(typed.given.flag("json"), &all, |all| history::whole(all, &whole_layout()).to_string())
 }
 
 /// The run directories of a folder, in the order of their names: those that name themselves are

@@ -1,6 +1,6 @@
 //! `hosts`, and other hosts before anything runs there: reached, probed, and left as they were.
 
-use super::console::{complain, show};
+use super::console::{complain, show, whole_layout};
 use super::process::{interrupts, program};
 use super::{CommandError, Exit};
 use crate::clock::Source;
@@ -10,7 +10,7 @@ use crate::host::CpuPair;
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
-use crate::report::table::{Cell, Grid};
+use crate::report::table::{self, Cell, Grid, Tone};
 use crate::report::warnings;
 use crate::transport::{Interfaces, Role, TransportKind};
 use serde::Serialize;
@@ -176,14 +176,16 @@ fn table(reports: &[HostReport]) -> String {
             Cell::Count(one.warnings.len() as u64),
         ]);
     }
-    let mut lines = grid.to_string();
+    let layout = whole_layout();
+    let (mut text, _) = grid.text(&layout);
     for one in reports {
         if let Some(fault) = &one.fault {
-            lines.push_str(&format!("fault: {}: {}\n", one.host, fault.replace('\n', " ")));
+            text.append(layout.sentence(&format!("fault: {}: {fault}", one.host), Tone::Bad));
         }
     }
     let warnings = reports.iter().flat_map(|one| &one.warnings).map(|warning| (warning, None));
-    lines + &warnings::text(&warnings::grouped(warnings))
+    text.append(table::warnings(&warnings::grouped(warnings), &layout));
+    text.to_string()
 }
 
 /// The other hosts of a place, each with the role by which its interface and CPU are named.

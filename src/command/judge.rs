@@ -1,14 +1,14 @@
 //! What a comparison means for whoever started the command: the exit code, files for a CI system,
 //! and the baseline that a run becomes.
 
-use super::console::{complain, print_text};
+use super::console::{complain, print_report, print_text, whole_layout};
 use super::{CommandError, Exit};
 use crate::cli::{JudgeOptions, RunOptions};
 use crate::options::refuse_found;
 use crate::record::Baseline;
 use crate::record::schema::Record;
 use crate::report::comparison::{Comparison, Selection, Side, junit, markdown};
-use crate::report::table::comparison;
+use crate::report::table::{Layout, Text, comparison};
 use crate::stats::Verdict;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -43,9 +43,13 @@ pub fn measured(
         }
         None => Comparison::alone(record, &judge.limits),
     };
-    let text = comparison::whole(&all);
-    let text = if text.is_empty() { text } else { format!("\n{text}") };
-    tell(&text, options.json)?;
+    let text = comparison::whole(&all, &layout_of(options));
+    let mut below = Text::default();
+    if !text.is_empty() {
+        below.end_line();
+        below.append(text);
+    }
+    tell(&below, options)?;
     finish(&all, record, kept, options)
 }
 
@@ -54,15 +58,27 @@ pub fn sides(record: &Record, options: &RunOptions) -> Result<Comparison, Comman
     let [a, b] =
         SERIES.map(|name| Side { record: record.clone(), selection: Selection::of_series(name) });
     let all = Comparison::new(&a, &b, &options.judge.limits)?;
-    tell(&(comparison::whole(&all) + "\n"), options.json)?;
+    let mut text = comparison::whole(&all, &layout_of(options));
+    text.end_line();
+    tell(&text, options)?;
     Ok(all)
 }
 
+/// Of a comparison all columns and warnings, on lines that are not broken where stdout is the
+/// record's.
+fn layout_of(options: &RunOptions) -> Layout {
+    match options.json {
+        true => Layout { verbose: true, ..Layout::default() },
+        false => whole_layout(),
+    }
+}
+
 /// Prints a comparison, where stdout is the record's alone to stderr.
-fn tell(text: &str, is_json: bool) -> Result<(), CommandError> {
-    match is_json {
-        true => text.lines().filter(|line| !line.is_empty()).for_each(|line| complain(&line)),
-        false => print_text(text).map(drop)?,
+fn tell(text: &Text, options: &RunOptions) -> Result<(), CommandError> {
+    let lines = text.to_string();
+    match options.json {
+        true => lines.lines().filter(|line| !line.is_empty()).for_each(|line| complain(&line)),
+        false => print_report(text, options.display.color).map(drop)?,
     }
     Ok(())
 }
@@ -93,7 +109,10 @@ pub fn finish(
         if record.complete {
             let name = baseline.name();
             let saved = format!("saved as baseline {name} in {}", baseline.save(run)?.display());
-            tell(&(saved + "\n"), options.json)?;
+            match options.json {
+                true => complain(&saved),
+                false => print_text(&(saved + "\n")).map(drop)?,
+            }
         } else {
             complain(&"an incomplete run is not saved as a baseline");
         }

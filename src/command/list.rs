@@ -1,10 +1,12 @@
 //! `list`: what there is, and why what is missing is missing.
 
-use super::console::show;
+use super::console::{layout, print_json, print_report};
 use super::{CommandError, Exit};
+use crate::cli::Display;
 use crate::options::Given;
 use crate::pattern::registry;
-use crate::report::table::Grid;
+use crate::report::model::{OfRun, Rank, Table, prose, text};
+use crate::report::table::{Layout, Text, Tone, table};
 use crate::transport::TransportKind;
 use crate::units::Bytes;
 use serde::Serialize;
@@ -39,36 +41,63 @@ fn listed(kind: TransportKind) -> Listed {
     }
 }
 
+impl OfRun for &Listed {}
+
 /// Lists.
 pub fn list(given: &Given) -> Result<Exit, CommandError> {
     let all: Vec<Listed> = TransportKind::ALL.iter().map(|kind| listed(*kind)).collect();
-    show(given.flag("json"), all.as_slice(), table)
+    let display = Display::of(given);
+    if given.flag("json") {
+        return print_json(&all);
+    }
+    print_report(&shown(&all, &layout(&display)), display.color)
 }
 
-fn table(all: &[Listed]) -> String {
-    #[rustfmt::skip]
-    let mut grid = Grid::new([
-        "transport", "available", "patterns", "largest", "delivery", "order", "what it is",
-        "options",
-    ]);
-    for one in all {
-        let options: Vec<String> = one.options.iter().map(|name| format!("--{name}")).collect();
-        grid.row([
-            one.transport.into(),
-            if one.available { "yes" } else { "no" }.into(),
-            one.patterns.join(" ").into(),
-            Bytes(one.largest_bytes).to_string().into(),
-            if one.loses { "may lose" } else { "reliable" }.into(),
-            if one.ordered { "in order" } else { "may reorder" }.into(),
-            one.about.into(),
-            options.join(" ").into(),
-        ]);
-    }
-    let mut text = grid.to_string();
+fn shown(all: &[Listed], layout: &Layout) -> Text {
+    let joined = |options: &[&str]| {
+        let options: Vec<String> = options.iter().map(|name| format!("--{name}")).collect();
+        options.join(" ")
+    };
+    let fields = [
+        text("transport", |one: &&Listed| one.transport),
+        text("available", |one: &&Listed| if one.available { "yes" } else { "no" }),
+        prose("patterns", |one: &&Listed| one.patterns.join(" ")).rank(Rank::Main),
+        text("largest", |one: &&Listed| Bytes(one.largest_bytes).to_string()).rank(Rank::Main),
+        text("delivery", |one: &&Listed| if one.loses { "may lose" } else { "reliable" })
+            .rank(Rank::More),
+        text("order", |one: &&Listed| if one.ordered { "in order" } else { "may reorder" })
+            .rank(Rank::More),
+        prose("what it is", |one: &&Listed| one.about).rank(Rank::Main),
+        prose("options", move |one: &&Listed| joined(&one.options)).rank(Rank::More),
+    ];
+    let mut lines = Table::of(all, fields).map_or_else(Text::default, |one| table(&one, layout));
     for one in all {
         if let Some(reason) = &one.reason {
-            text.push_str(&format!("not available: {}: {reason}\n", one.transport));
+            let line = format!("not available: {}: {reason}", one.transport);
+            lines.append(layout.sentence(&line, Tone::Head));
         }
     }
-    text
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_fits_any_terminal_and_says_whole_words() {
+        let mut all: Vec<Listed> = TransportKind::ALL.iter().map(|kind| listed(*kind)).collect();
+        all[0].reason = Some("a reason of several words that has no room on one line".into());
+        let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
+        let piped = shown(&all, &Layout::default()).to_string();
+        assert!(piped.lines().next().is_some_and(|head| head.ends_with("options")), "{piped}");
+        for width in [40, 80, 120, 200] {
+            let layout = Layout::of_width(width);
+            let text = shown(&all, &layout).to_string();
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            for one in &all {
+                assert!(words(one.about).iter().all(|word| words(&text).contains(word)), "{text}");
+            }
+        }
+    }
 }

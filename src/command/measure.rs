@@ -1,6 +1,6 @@
 //! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, report.
 
-use super::console::{complain, print_json, print_text};
+use super::console::{complain, layout, print_json, print_report, print_text};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::process::{context, interrupts};
 use super::progress::Progress;
@@ -100,7 +100,7 @@ pub fn execute(
     // Whatever is wrong with a baseline is said before the run.
     let baseline = judge::baseline(&options.judge)?;
     let (record, writer, failed) = carry_out(plan, unavailable, hosts, options, None)?;
-    let kept = report(&record, writer, options.json)?;
+    let kept = report(&record, writer, options)?;
     let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
     Ok(failed.unwrap_or(judged))
 }
@@ -114,7 +114,7 @@ pub fn execute_sides(
 ) -> Result<Exit, CommandError> {
     let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, Some(sides))?;
     let compared = judge::sides(&record, options);
-    let kept = report(&record, writer, options.json)?;
+    let kept = report(&record, writer, options)?;
     let judged = judge::finish(&compared?, &record, kept.as_deref(), options)?;
     Ok(failed.unwrap_or(judged))
 }
@@ -174,17 +174,19 @@ fn word(plan: &Plan) -> String {
 pub fn report(
     record: &Record,
     writer: Option<Writer>,
-    json: bool,
+    options: &RunOptions,
 ) -> Result<Option<PathBuf>, CommandError> {
     let kept = writer.map(|writer| keep(record, writer)).transpose();
-    if json {
+    let display = &options.display;
+    if options.json {
         print_json(record)?;
         // Stdout is the record's alone; who reads it by a program still sees what weakens it.
-        table::notes(record).lines().for_each(|line| complain(&line));
+        let notes = table::notes(record, &display.layout(None)).to_string();
+        notes.lines().for_each(|line| complain(&line));
         return kept;
     }
-    print_text(&table::runs(record, &registry::views()))?;
-    print_text(&table::notes(record))?;
+    let text = table::report(record, &registry::views(), &layout(display));
+    print_report(&text, display.color)?;
     let kept = kept?;
     if let Some(path) = &kept {
         print_text(&format!("kept in {}\n", path.display()))?;

@@ -1,6 +1,6 @@
 //! `noise`: gaps that a spinning loop sees on each CPU.
 
-use super::console::{complain, show};
+use super::console::{complain, show, whole_layout};
 use super::{CommandError, Exit};
 use crate::cli::values;
 use crate::clock::ChosenClock;
@@ -25,5 +25,5 @@ pub fn noise(given: &Given) -> Result<Exit, CommandError> {
     if seen.is_empty() {
         return Ok(Exit::NOTHING);
     }
-    show(given.flag("json"), &seen, |seen| table::noise(seen))
+    show(given.flag("json"), &seen, |seen| table::noise(seen, &whole_layout()).to_string())
 }

@@ -1,8 +1,8 @@
 //! `recover`: the record of a run that could not end, from what it had saved.
 
-use super::console::print_text;
+use super::console::{layout, print_report, print_text};
 use super::{CommandError, Exit};
-use crate::cli::Typed;
+use crate::cli::{Display, Typed};
 use crate::pattern::registry;
 use crate::record::{RunDirectory, SampleReader};
 use crate::report::{html, table};
@@ -15,7 +15,8 @@ pub fn recover(typed: &Typed) -> Result<Exit, CommandError> {
     let record = recovered::record(saved, SampleReader::open(&samples)?)?;
     let page = html::render(&record, &registry::views(), SampleReader::open(&samples)?);
     let kept = writer.finish(&record, &page)?;
-    print_text(&table::runs(&record, &registry::views()))?;
-    print_text(&table::notes(&record))?;
+    let display = Display::of(&typed.given);
+    let text = table::report(&record, &registry::views(), &layout(&display));
+    print_report(&text, display.color)?;
     print_text(&format!("kept in {}\n", kept.display()))
 }

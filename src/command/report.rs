@@ -1,20 +1,22 @@
 //! `report`: tables and HTML again, from the run directory alone.
 
-use super::console::{complain, print_text};
+use super::console::{complain, layout, print_report};
 use super::{CommandError, Exit};
-use crate::cli::Typed;
+use crate::cli::{Display, Typed};
 use crate::pattern::registry;
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::{RecordError, SampleReader, read_record};
 use crate::report::export::{self, Format, Rows, Selection};
+use crate::report::table::Tone;
 use crate::report::{html, table};
 use std::path::Path;
 
 /// Renders them again. Every directory is tried; the first error is the command's.
 pub fn report(typed: &Typed) -> Result<Exit, CommandError> {
     let mut first = None;
+    let display = Display::of(&typed.given);
     for dir in typed.operands("DIR") {
-        if let Err(error) = rerender(Path::new(dir), !typed.given.flag("no-html")) {
+        if let Err(error) = rerender(Path::new(dir), !typed.given.flag("no-html"), &display) {
             match first {
                 None => first = Some(error),
                 Some(_) => complain(&error),
@@ -41,15 +43,17 @@ pub fn export(typed: &Typed) -> Result<Exit, CommandError> {
     Ok(Exit::RIGHT)
 }
 
-fn rerender(dir: &Path, with_html: bool) -> Result<(), CommandError> {
+fn rerender(dir: &Path, with_html: bool, display: &Display) -> Result<(), CommandError> {
     let record = read_record(dir)?;
     let mut head =
         format!("{} of {} on {}", record.plan.name, record.started, record.environment.host);
     if !record.complete {
         head.push_str(" (INCOMPLETE)");
     }
-    let (runs, notes) = (table::runs(&record, &registry::views()), table::notes(&record));
-    print_text(&format!("{head}\n{runs}{notes}"))?;
+    let layout = layout(display);
+    let mut text = layout.sentence(&head, Tone::Head);
+    text.append(table::report(&record, &registry::views(), &layout));
+    print_report(&text, display.color)?;
     if with_html {
         let reader = SampleReader::open(&dir.join(SAMPLES_FILE))?;
         // The page names whatever is wrong with the samples; the command says it too.

@@ -2,11 +2,11 @@
 
 mod fitting;
 
-use super::console::{complain, print};
+use super::console::{complain, print_report, whole_layout};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::measure::{execute, nothing_works};
 use super::{CommandError, Exit};
-use crate::cli::{StudyOptions, entry};
+use crate::cli::{Color, StudyOptions, entry};
 use crate::host;
 use crate::options::{UsageError, each_once, refuse};
 use crate::pattern::registry;
@@ -19,7 +19,8 @@ use crate::plan::written::{LONGEST, Misplaced};
 use crate::plan::{Case, Plan, Request};
 use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
-use crate::report::table::Grid;
+use crate::report::model::{OfRun, Rank, Table, prose, text};
+use crate::report::table;
 use crate::transport::{Interfaces, TransportKind};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -90,13 +91,23 @@ fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), Com
     Ok(own.try_for_each(|case| case.settings.set("interface", names.to_string()))?)
 }
 
+/// A study that is shipped, and its question.
+struct Shipped(&'static str, String);
+
+impl OfRun for Shipped {}
+
 fn list() -> Result<Exit, CommandError> {
-    let mut grid = Grid::new(["study", "what it asks"]);
+    let mut all = Vec::new();
     for (name, text) in SHIPPED {
         let parsed = file::parse(&registry::names(), name, text).map_err(Box::new)?;
-        grid.row([name.into(), parsed.title.into()]);
+        all.push(Shipped(name, parsed.title));
     }
-    print(grid.to_string())
+    let fields = [
+        text("study", |one: &Shipped| one.0),
+        prose("what it asks", |one: &Shipped| one.1.clone()).rank(Rank::Main),
+    ];
+    let table = Table::of(all, fields).unwrap_or_default();
+    print_report(&table::table(&table, &whole_layout()), Color::Auto)
 }
 
 /// The file and the text of a study: a shipped one, or a file.

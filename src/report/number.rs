@@ -199,6 +199,95 @@ fn rounded(v: f64, outward: fn(f64) -> f64) -> String {
     fixed(if near { units.round() } else { outward(units) } / unit, places)
 }
 
+/// How much room a figure for a glance takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Room {
+    /// Both ends of a lopsided interval, and words for what is not resolved.
+    #[default]
+    Enough,
+    /// The far end alone (`1.9 ≤2.5`), and a sign (`450 ±?`).
+    Little,
+}
+
+/// A figure for a glance: its error in two significant digits, and the value to the error's last
+/// digit: `3.36 ±0.42`, `40000 ±13000`. `(low..high)` where one half is far larger than the other,
+/// `(unresolved)` where an end is open or the error is larger than the value.
+pub fn compact(
+    value: f64,
+    interval: Option<Interval>,
+    scale: f64,
+    room: Room,
+) -> (String, Option<String>) {
+    let v = value * scale;
+    let Some(interval) = interval.filter(|_| !v.is_nan()) else {
+        return match room {
+            Room::Enough => (fixed(v, decimals(v, 3)), None),
+            Room::Little => (at_place(v, place(v), f64::round), None),
+        };
+    };
+    let unresolved = || {
+        let sign = if room == Room::Little { "±?".into() } else { format!("({UNRESOLVED})") };
+        (at_place(v, place(v), f64::round), Some(sign))
+    };
+    if !interval.resolves(value) {
+        return unresolved();
+    }
+    let (low, high) = (interval.low.0 * scale, interval.high.0 * scale);
+    let (below, above) = (v - low, high - v);
+    let (lesser, larger) = (below.min(above), below.max(above));
+    if v.is_infinite() || (larger > SMALL * v.abs() && larger > LOPSIDED * lesser) {
+        let (from, to) = (place(low), place(high));
+        let ends = (at_place(low, from, f64::floor), at_place(high, to, f64::ceil));
+        let error = match (room, above > below) {
+            (Room::Enough, _) => format!("({}..{})", ends.0, ends.1),
+            (Room::Little, true) => format!("≤{}", ends.1),
+            (Room::Little, false) => format!("≥{}", ends.0),
+        };
+        // No digit that neither end has.
+        return (at_place(v, place(v).max(from.min(to)), f64::round), Some(error));
+    }
+    if larger > v.abs() {
+        return unresolved();
+    }
+    if larger == 0.0 {
+        return (short(v), Some("±0".into()));
+    }
+    // What rounding the value moves it by is in the error, which may grow by a digit.
+    let shown = |place: i32| {
+        let text = at_place(v, place, f64::round);
+        let middle: f64 = text.parse().unwrap_or(v);
+        let error = (high - middle).max(middle - low).max(0.0);
+        (text, error)
+    };
+    let first = place(larger);
+    let (text, error) = shown(first);
+    let wider = place(error);
+    let (text, error) = if wider > first { shown(wider) } else { (text, error) };
+    (text, Some(format!("±{}", at_place(error, first.max(wider), f64::ceil))))
+}
+
+/// The power of ten of the second significant digit; at most four decimals.
+fn place(v: f64) -> i32 {
+    if v == 0.0 || !v.is_finite() {
+        return 0;
+    }
+    let place = v.abs().log10().floor() as i32 - 1;
+    // 9.96 has three digits once it is rounded up.
+    let digits = (v.abs() / 10f64.powi(place) - 1e-6).ceil();
+    (place + i32::from(digits > 99.5)).max(-(MOST_DECIMALS as i32))
+}
+
+/// A number whose last digit is that of a power of ten.
+fn at_place(v: f64, place: i32, round: fn(f64) -> f64) -> String {
+    let unit = 10f64.powi(place.abs());
+    let units = if place < 0 { v * unit } else { v / unit };
+    // What is left of the binary form of a decimal is not a digit of it.
+    let near = (units - units.round()).abs() < 1e-6;
+    let units = if near { units.round() } else { round(units) };
+    let decimals = usize::try_from(-place).unwrap_or(0);
+    fixed(if place < 0 { units / unit } else { units * unit }, decimals)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,6 +316,42 @@ mod tests {
         assert_eq!(shown(100.0, 5.0, 101.0), pair("100.0", "(5.0..101)"));
         assert_eq!(shown(2.0, 1.99, 2.1), pair("2.000", "±0.10"), "a twentieth");
         assert_eq!(shown(f64::INFINITY, 5.07, f64::INFINITY), pair("inf", "(5.0..inf)"));
+    }
+
+    #[test]
+    fn at_a_glance_the_error_has_two_digits_and_the_value_ends_with_it() {
+        let (inf, k) = (f64::INFINITY, 1e3);
+        let cases = [
+            (3.36, 2.94, 3.78, "3.36 ±0.42"),
+            (40_239.0, 27_737.0, 52_741.0, "40000 ±13000"),
+            (15.3243, 15.32, 15.3284, "15.3243 ±0.0043"),
+            (1250.0, 1187.5, 1275.0, "1250 ±63"),
+            (0.1826, 0.171, 0.1943, "0.183 ±0.012"),
+            (99.7, 89.75, 109.65, "100 ±11"),
+            (5.0, 5.0, 5.0, "5.000 ±0"),
+            (1.916, 1.83, 2.5, "1.9 (1.8..2.5)"),
+            (2.303, 2.281, 1152.4, "2.3 (2.2..1200)"),
+            (121.3, -14.7, 257.3, "120 (unresolved)"),
+            (2303.0, 1151.0 - 1152.0 * k, 1152.0 * k, "2300 (unresolved)"),
+            (449.8, -inf, 500.0, "450 (unresolved)"),
+            (inf, 5.07, inf, "inf (5.0..inf)"),
+        ];
+        for (value, low, high, text) in cases {
+            let interval = Interval { low: Value(low), high: Value(high) };
+            let (value, error) = compact(value, Some(interval), 1.0, Room::Enough);
+            assert_eq!(format!("{value} {}", error.unwrap()), text);
+        }
+        assert_eq!(compact(4044.4, None, 1.0, Room::Enough), ("4044".into(), None));
+        assert_eq!(compact(98_830.0, None, US, Room::Enough), ("98.8".into(), None));
+        let little = |value, low, high| {
+            let interval = Interval { low: Value(low), high: Value(high) };
+            let (value, error) = compact(value, Some(interval), 1.0, Room::Little);
+            format!("{value} {}", error.unwrap())
+        };
+        assert_eq!(little(1.916, 1.83, 2.5), "1.9 ≤2.5");
+        assert_eq!(little(100.0, 5.0, 101.0), "100 ≥5.0");
+        assert_eq!(little(449.8, -inf, 500.0), "450 ±?");
+        assert_eq!(compact(98_830.0, None, US, Room::Little), ("99".into(), None));
     }
 
     #[test]
@@ -301,9 +426,39 @@ mod tests {
         }
 
         #[test]
+        fn what_a_glance_shows_encloses_the_interval_in_few_digits(
+            value in 1e-3f64..1e9, down in 0.0f64..1.0, up in 0.0f64..1.0, power in -6i32..1
+        ) {
+            let width = value * 10f64.powi(power);
+            let (low, high) = (value - down * width, value + up * width);
+            let interval = Interval { low: Value(low), high: Value(high) };
+            let (v, e) = compact(value, Some(interval), 1.0, Room::Enough);
+            let (v, e): (f64, _) = (v.parse().unwrap(), e.unwrap());
+            let digits = |text: &str| {
+                let digits = text.replace('.', "");
+                digits.trim_start_matches('0').trim_end_matches('0').len()
+            };
+            let (below, above) = match e.strip_prefix('±') {
+                Some(e) => {
+                    prop_assert!(digits(e) <= 2, "{v} ±{e}");
+                    (v - e.parse::<f64>().unwrap(), v + e.parse::<f64>().unwrap())
+                }
+                None => {
+                    let (low, high) = e[1..e.len() - 1].split_once("..").unwrap();
+                    prop_assert!(digits(low) <= 2 && digits(high) <= 2, "{e}");
+                    (low.parse().unwrap(), high.parse().unwrap())
+                }
+            };
+            let allowed = 1.1e-4 + 1e-6 * value;
+            let encloses = below <= low + allowed && above >= high - allowed;
+            prop_assert!(encloses, "{v} {e}: {low} {high}");
+        }
+
+        #[test]
         fn any_number_can_be_shown(v: f64, low: f64, high: f64) {
             let interval = Interval { low: Value(low), high: Value(high) };
             let _ = with_error(v, Some(interval), US);
+            let _ = compact(v, Some(interval), US, Room::Enough);
             prop_assert!(!short(v).is_empty() && !span(v).is_empty());
         }
     }

@@ -1,11 +1,18 @@
 //! The warnings of a record for a reader: the worst first, those of one kind together.
 
+use super::model::{Cell, Source, Table};
 use crate::options::{self, each_once};
-use crate::record::schema::{Record, RecordedWarning, Subject};
+use crate::record::schema::{Noise, RateMetric, Record, RecordedWarning, Subject};
+use crate::warning::Severity;
 use std::cmp::Reverse;
 
 /// Labels of runs or hosts that are named in a line of text before the others are counted.
 const NAMED: usize = 3;
+
+/// The kind of a CPU that loses time to something else.
+const NOISY_CORE: &str = "noisy_core";
+/// From this quantile on a latency is one of the tail.
+const TAIL: f64 = 0.99;
 
 /// Warnings of one kind.
 pub struct Group<'a> {
@@ -56,7 +63,8 @@ pub fn grouped<'a>(
     };
     let kinds = options::grouped(labelled, |(a, _), (b, _)| a.kind == b.kind);
     let mut groups: Vec<Group<'a>> = kinds.into_iter().map(group).collect();
-    groups.sort_by_key(|group| Reverse(group.first().severity));
+    // What weakens all figures comes before what weakens some, and those before one.
+    groups.sort_by_key(|group| Reverse((group.first().severity, group.reach())));
     groups
 }
 
@@ -73,41 +81,60 @@ impl<'a> Group<'a> {
         self.entries[0].warning
     }
 
+    /// How many runs it weakens.
+    fn reach(&self) -> usize {
+        match self.entries.iter().any(|entry| entry.labels.is_empty()) {
+            true => usize::MAX,
+            false => self.labels().len(),
+        }
+    }
+
     /// Of all runs or hosts, each once.
     pub fn labels(&self) -> Vec<&str> {
         each_once(self.entries.iter().flat_map(|entry| &entry.labels).map(String::as_str))
     }
+}
 
-    /// Lines of text: what is about the whole record one by one, what is about runs or hosts once
-    /// with their labels, and the advice.
-    fn text(&self) -> String {
-        let line = |entry: &Entry<'_>, labels: &str| {
-            let RecordedWarning { severity, sentence, .. } = entry.warning;
-            format!("{}: {labels}{}\n", severity.name(), sentence.replace('\n', " "))
-        };
-        let mut text = String::new();
-        for entry in self.entries.iter().filter(|entry| entry.labels.is_empty()) {
-            text += &line(entry, "");
-        }
-        if let Some(entry) = self.entries.iter().find(|entry| !entry.labels.is_empty()) {
-            text += &line(entry, &format!("{}: ", named(&self.labels())));
-        }
-        match self.first().advice.as_str() {
-            "" => text,
-            advice => text + &format!("  advice: {}\n", advice.replace('\n', " ")),
+/// Marks the figures that a warning weakens, by its subject. One about a metric is about that
+/// metric of its run; one about a CPU or an end is about the tail, and one about nothing in
+/// particular about all of its run. What weakens the whole record marks no figure, except the noise
+/// of a CPU: it is about the quantiles that the share of its time reaches.
+pub fn mark<'a>(record: &Record, tables: impl Iterator<Item = &'a mut Table>) {
+    let lost = |noise: &Noise| noise.lost_ns / noise.observed_ns.max(1.0);
+    let is_noisy = record.warnings.iter().any(|warning| warning.kind == NOISY_CORE);
+    let all = record.noise.iter().chain(record.hosts.iter().flat_map(|host| &host.noise));
+    let tail = if is_noisy { 1.0 - all.map(lost).fold(0.0, f64::max) } else { f64::INFINITY };
+    let is_weak = |source: &Source| {
+        let run = record.runs.iter().find(|run| run.index == source.run);
+        let own =
+            run.iter().flat_map(|run| &run.warnings).filter(|one| one.severity > Severity::Note);
+        let in_tail = |from: f64| source.quantile.is_some_and(|p| p >= from);
+        let mut weakens = own.map(|warning| match &warning.subject {
+            Some(Subject::Metric(name)) => is_about(name, &source.name),
+            Some(Subject::Role(_) | Subject::Cpu(_)) => in_tail(TAIL),
+            Some(Subject::Interface(_) | Subject::Host(_)) | None => true,
+        });
+        in_tail(tail) || weakens.any(|weakens| weakens)
+    };
+    for row in tables.flat_map(|table| &mut table.rows) {
+        for figure in row.cells.iter_mut().filter_map(Cell::figure_mut) {
+            figure.is_weak = figure.source.as_ref().is_some_and(is_weak);
         }
     }
 }
 
-/// Groups as lines of text.
-pub fn text(groups: &[Group<'_>]) -> String {
-    groups.iter().map(Group::text).collect()
+/// Whether what weakens a metric weakens another: the bytes of equal messages and their number are
+/// one rate.
+fn is_about(warned: &str, name: &str) -> bool {
+    let of_messages = [RateMetric::Bandwidth.name(), RateMetric::MessageRate.name()];
+    warned == name || (of_messages.contains(&warned) && of_messages.contains(&name))
 }
 
-/// The first few labels, and how many others there are.
-pub fn named(labels: &[&str]) -> String {
-    let first = labels.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    match labels.len().saturating_sub(NAMED) {
+/// The first label, or few of them where there is room, and how many others there are.
+pub fn named(labels: &[&str], has_room: bool) -> String {
+    let most = if has_room { NAMED } else { 1 };
+    let first = labels.iter().take(most).copied().collect::<Vec<_>>().join(", ");
+    match labels.len().saturating_sub(most) {
         0 => first,
         others => format!("{first} and {others} more"),
     }

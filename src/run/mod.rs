@@ -22,6 +22,7 @@ pub mod recovered;
 pub mod round;
 pub mod search;
 mod sides;
+mod so_far;
 mod stalls;
 pub mod start;
 pub mod start_barrier;
@@ -30,7 +31,7 @@ mod threads;
 mod warnings;
 
 pub use keeper::Keeper;
-pub use progress::{Silent, Watcher};
+pub use progress::{Silent, SoFar, Watcher};
 pub use sides::RunSide;
 #[cfg(test)]
 pub(crate) use threads::tests::finished_thread;
@@ -354,11 +355,11 @@ impl Runner<'_, '_> {
     fn one_round_of(&mut self, group: &[usize], round: u32) -> Result<bool, RunError> {
         // What was measured before stays: a refusal is wrong use only where there is nothing else.
         let has_measured = self.runs.iter().any(|run| !run.rounds.is_empty());
-        let label = self.plan.label(group[0]);
-        self.watcher.case(&match group.len() {
-            1 => label,
-            several => format!("{label} and {} at the same time", several - 1),
-        });
+        let mut label = self.plan.label(group[0]);
+        if group.len() > 1 {
+            label += &format!(" and {} at the same time", group.len() - 1);
+        }
+        self.watcher.case(&label, so_far::so_far(&self.runs[group[0]]));
         let seeded = |index: &usize| {
             let case = &self.plan.cases[*index];
             let case = Case { seed: round_seed(case.seed, round), ..case.clone() };

@@ -1,6 +1,24 @@
 //! What somebody who watches is told.
 
 use crate::plan::Rounds;
+use crate::stats::Metric;
+
+/// What the rounds of a case have shown so far. It is made between rounds, of samples that the
+/// controller has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SoFar {
+    /// Of the metric that answers its question.
+    Times {
+        /// The metric.
+        metric: Metric,
+        /// Its median in ns.
+        p50_ns: f64,
+        /// Its p99 in ns.
+        p99_ns: f64,
+    },
+    /// Messages per second.
+    Rate(f64),
+}
 
 /// Somebody who watches a run.
 pub trait Watcher {
@@ -8,8 +26,8 @@ pub trait Watcher {
     fn cpus(&mut self, _sentence: &str) {}
     /// A round of this many cases begins.
     fn round(&mut self, _round: u32, _rounds: Rounds, _cases: usize) {}
-    /// A case of the round begins.
-    fn case(&mut self, _label: &str) {}
+    /// A case of the round begins, of which so much is known.
+    fn case(&mut self, _label: &str, _so_far: Option<SoFar>) {}
     /// Messages that it has handled so far.
     fn messages(&mut self, _messages: u64) {}
 }

@@ -32,7 +32,7 @@ pub mod warnings;
 #[cfg(test)]
 mod coverage;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 #[cfg(test)]
 mod known;
 

@@ -8,6 +8,7 @@ use super::Metric;
 use super::pooled::Run;
 use super::quantile::{Ranked, rank};
 use crate::warning::Warning;
+use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Windows of a round. With 20 a perfect trend has |z| = 6.1, twice what is asked.
 pub const WINDOWS: usize = 20;
@@ -19,8 +20,10 @@ const QUARTER: usize = WINDOWS / 4;
 /// Samples looked at per window, evenly spread: the standard error of a median of 4096 is 2 % of a
 /// standard deviation, and what does not show above it is not worth a full pass.
 const LOOKED_AT: usize = 4096;
-/// Mann-Kendall's |z| above which a trend is no chance: once in 1000 rounds without one.
-pub const Z_LIMIT: f64 = 3.3;
+/// A record without a trend is said to have one with this chance. Each round of each case is a
+/// test, so that a test is allowed this share of it by their number (Bonferroni): |z| above 3.3 for
+/// one round, 4.5 for the 180 of a survey.
+pub const CHANCE: f64 = 1e-3;
 /// A change below this share of the median is not reported.
 pub const SHARE_LIMIT: f64 = 0.05;
 
@@ -28,21 +31,29 @@ pub const SHARE_LIMIT: f64 = 0.05;
 ///
 /// Each round is tested by Mann-Kendall (Mann 1945, Kendall 1975) on its windows' medians, with
 /// the variance corrected for ties, and measured by the median of its last quarter of windows over
-/// that of the first: one stall moves neither, and nothing falls by more than all of it.
+/// that of the first: one stall moves neither, and nothing falls by more than all of it. So many
+/// `tests` are made in one record.
 ///
 /// The warning has Mann-Kendall's z, positive where durations grow, and that change.
-pub fn drift<R: AsRef<[f64]>>(metric: Metric, rounds: &[R]) -> Option<Warning> {
+pub fn drift<R: AsRef<[f64]>>(metric: Metric, rounds: &[R], tests: usize) -> Option<Warning> {
+    let limit = z_limit(tests.max(rounds.len()))?;
     let of_round = |(round, r): (usize, &R)| {
         let medians = window_medians(r.as_ref())?;
         let z = mann_kendall(&medians);
         let change = median(&medians[WINDOWS - QUARTER..]) / median(&medians[..QUARTER]) - 1.0;
-        let drifts = z.abs() > Z_LIMIT && change.abs() > SHARE_LIMIT && (z > 0.0) == (change > 0.0);
+        let drifts = z.abs() > limit && change.abs() > SHARE_LIMIT && (z > 0.0) == (change > 0.0);
         drifts.then_some((round as u64, z, change))
     };
     let found: Vec<(u64, f64, f64)> = rounds.iter().enumerate().filter_map(of_round).collect();
     let worst = found.iter().copied().max_by(|a, b| a.2.abs().total_cmp(&b.2.abs()));
     let ((round, z, change), rounds) = (worst?, found.len() as u64);
     Some(Warning::NotStationary { metric: metric.name(), round, change, z, rounds })
+}
+
+/// Mann-Kendall's |z| above which a trend is no chance, of so many tests.
+fn z_limit(tests: usize) -> Option<f64> {
+    let normal = Normal::new(0.0, 1.0).ok()?;
+    Some(normal.inverse_cdf(1.0 - CHANCE / 2.0 / tests.max(1) as f64))
 }
 
 /// Whether the warm-up was too short: in most rounds the first window is the slowest of all and
@@ -166,11 +177,11 @@ mod tests {
         let steady = normal(&mut chance, 10_000, 100.0, 5.0);
         let grows: Vec<f64> =
             steady.iter().enumerate().map(|(i, x)| x + 20.0 * i as f64 / 10_000.0).collect();
-        let found = drift(Metric::Rtt, &[steady.clone(), grows]).unwrap();
+        let found = drift(Metric::Rtt, &[steady.clone(), grows], 2).unwrap();
         let Warning::NotStationary { round, change, z, rounds, .. } = found else { panic!() };
         assert_eq!((round, rounds), (1, 1));
-        assert!(z > Z_LIMIT && (change - 15.0 / 102.5).abs() < 0.02, "{z} {change}");
-        assert_eq!(drift(Metric::Rtt, &[steady]), None);
+        assert!(z > 3.3 && (change - 15.0 / 102.5).abs() < 0.02, "{z} {change}");
+        assert_eq!(drift(Metric::Rtt, &[steady], 1), None);
     }
 
     #[test]
@@ -178,12 +189,13 @@ mod tests {
         // From 100 to 1, most of it at the beginning: a slope over the median would say -900 %.
         let falls: Vec<f64> =
             (0..4_000).map(|i| 1.0 + 99.0 * (-f64::from(i) / 400.0).exp()).collect();
-        let Some(Warning::NotStationary { change, z, .. }) = drift(Metric::Rtt, &[&falls]) else {
+        let Some(Warning::NotStationary { change, z, .. }) = drift(Metric::Rtt, &[&falls], 180)
+        else {
             panic!()
         };
-        assert!(z < -Z_LIMIT && (-1.0..-0.9).contains(&change), "{change}");
+        assert!(z < -3.3 && (-1.0..-0.9).contains(&change), "{change}");
         let rises: Vec<f64> = falls.into_iter().rev().collect();
-        let Some(Warning::NotStationary { change, .. }) = drift(Metric::Rtt, &[&rises]) else {
+        let Some(Warning::NotStationary { change, .. }) = drift(Metric::Rtt, &[&rises], 180) else {
             panic!()
         };
         assert!(change > 9.0, "{change}");
@@ -193,14 +205,28 @@ mod tests {
     fn a_significant_trend_of_no_consequence_is_not_reported() {
         let x: Vec<f64> = (0..10_000).map(|i| 100.0 + 1e-4 * f64::from(i)).collect();
         assert!(mann_kendall(&window_medians(&x).unwrap()) > 6.0);
-        assert_eq!(drift(Metric::Rtt, &[x]), None);
+        assert_eq!(drift(Metric::Rtt, &[x], 1), None);
     }
 
     #[test]
     fn steady_rounds_rarely_drift() {
         let found = (0..300)
-            .filter(|seed| drift(Metric::Rtt, &[ar1(&mut random(*seed), 4_000, 0.5)]).is_some());
+            .filter(|seed| drift(Metric::Rtt, &[ar1(&mut random(*seed), 4_000, 0.5)], 1).is_some());
         assert!(found.count() <= 3);
+    }
+
+    #[test]
+    fn the_more_rounds_are_tested_the_clearer_a_trend_must_be() {
+        assert!((z_limit(1).unwrap() - 3.29).abs() < 0.01);
+        assert!((z_limit(180).unwrap() - 4.54).abs() < 0.01);
+        // A trend of |z| about 3.9: a few steps of it run the other way.
+        let mut medians: Vec<f64> = (0..20).map(|i| 100.0 + f64::from(i)).collect();
+        (0..20).step_by(4).for_each(|at| medians[at] = 128.0 - medians[at] + 90.0);
+        let z = mann_kendall(&medians);
+        let round: Vec<f64> = medians.iter().flat_map(|median| [*median; 20]).collect();
+        let found = |tests| drift(Metric::Rtt, &[&round], tests).is_some();
+        assert_eq!(found(1), z.abs() > 3.3);
+        assert!(!found(1_000_000), "{z}");
     }
 
     #[test]
@@ -217,7 +243,7 @@ mod tests {
         let Warning::WarmupShort { excess, rounds: slow, window, .. } = found else { panic!() };
         assert_eq!((slow, window), (5, 200));
         assert!((excess - 0.3).abs() < 0.02);
-        assert_eq!(drift(Metric::Rtt, &rounds), None, "a slow start is not a drift");
+        assert_eq!(drift(Metric::Rtt, &rounds, 5), None, "a slow start is not a drift");
         let steady: Vec<Vec<f64>> =
             (0..5).map(|_| normal(&mut chance, 4_000, 100.0, 5.0)).collect();
         assert_eq!(short_warmup(Metric::Rtt, &steady), None);
@@ -227,7 +253,10 @@ mod tests {
     fn what_cannot_be_judged_is_not() {
         let inf = f64::INFINITY;
         for x in [vec![], vec![1.0; 399], vec![inf; 4_000], vec![-1.0; 4_000], vec![0.0; 4_000]] {
-            assert_eq!((drift(Metric::Rtt, &[&x]), short_warmup(Metric::Rtt, &[&x])), (None, None));
+            assert_eq!(
+                (drift(Metric::Rtt, &[&x], 1), short_warmup(Metric::Rtt, &[&x])),
+                (None, None)
+            );
         }
     }
 }

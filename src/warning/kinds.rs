@@ -207,7 +207,7 @@ warnings! {
     advises("measure one after the other, or on different CPUs (--cpus)");
 
     /// A hypervisor stands between the program and the machine.
-    "virtual_machine" Warning VirtualMachine { hypervisor: String }
+    "virtual_machine" Note VirtualMachine { hypervisor: String }
     says("virtual machine ({hypervisor}): its host may pause a CPU, and the tail includes that"),
     advises("measure on bare metal where the tail matters");
 
@@ -217,7 +217,7 @@ warnings! {
     advises("stop other processes, or isolate CPUs (isolcpus=, nohz_full=)");
 
     /// The sample memory could be paged out.
-    "memory_not_locked" Warning MemoryNotLocked { role: &'static str, reason: String }
+    "memory_not_locked" Note MemoryNotLocked { role: &'static str, reason: String }
     says("the sample memory of the {role} is not locked: page faults may delay samples"),
     advises("allow it (ulimit -l unlimited, or CAP_IPC_LOCK): {reason}");
 

@@ -11,7 +11,7 @@ mod processes;
 mod simulate;
 mod statistics;
 
-use super::console::show;
+use super::console::{show, whole_layout};
 use super::{CommandError, Exit};
 use crate::options::Given;
 use crate::report::table::{Cell, Grid};
@@ -107,5 +107,6 @@ fn table(rows: &[Row], failed: usize) -> String {
         let words = [&row.test, row.input, &row.truth, &row.measured, row.allowed, &verdict];
         grid.row(words.map(Cell::from));
     }
-    format!("{grid}{} rows pass, {failed} fail\n", rows.len() - failed)
+    let (text, _) = grid.text(&whole_layout());
+    format!("{text}{} rows pass, {failed} fail\n", rows.len() - failed)
 }

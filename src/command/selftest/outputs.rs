@@ -8,6 +8,7 @@ use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::schema::{Metric, Record};
 use crate::record::{RunDirectory, SampleReader, read_record};
 use crate::report::export::{Format, Rows, Selection, export_to};
+use crate::report::table::Layout;
 use crate::report::{html, table};
 use crate::sample::{Flags, RoundSamples, Sample};
 use crate::units::Bytes;
@@ -57,7 +58,8 @@ fn forms_without_stall(kept: &Kept) -> Fallible<Vec<&'static str>> {
     let record = read_record(&kept.dir)?;
     let json = record.runs.first().and_then(|run| run.summary(Metric::Rtt));
     let page = std::fs::read_to_string(kept.dir.join(REPORT_FILE))?;
-    let table = table::runs(&record, &registry::views());
+    let table = table::runs(&record, &registry::views(), &Layout::default());
+    let table = table.to_string();
     let mut forms = vec![
         // The table shows half of a round trip, in us.
         ("table", table.split_whitespace().any(|field| field == "2500")),

@@ -2,7 +2,9 @@
 
 use super::{Bandwidth, Direction, Spec};
 use crate::pattern::prelude::*;
+use crate::report::model::Rank;
 use crate::report::number::{GIGABITS, MEGABYTES, THOUSANDS};
+use crate::report::view::answer::{Compared, Named, ends_of};
 
 /// As records name the pattern.
 const NAME: &str = "bandwidth";
@@ -12,6 +14,27 @@ fn spec(run: &Run) -> Spec {
 }
 
 impl PatternView for Bandwidth {
+    /// The highest bandwidth of all cases.
+    fn answer(&self, record: &Record) -> Vec<String> {
+        let runs: Vec<&Run> = record.runs.iter().filter(|run| run.case.pattern == NAME).collect();
+        // A survey and a study answer with more than that, a matrix of pairs by its own table.
+        let is_own = runs.len() == record.runs.len() && record.plan.pairs.is_none();
+        let named = |run: &&Run| {
+            let rate = run.rate(RateMetric::Bandwidth)?;
+            let name = format!("{} at {}", ends_of(run), run.case.size);
+            Some(Named { name, value: rate.value, interval: rate.interval })
+        };
+        let all: Vec<Named> = runs.iter().filter(|_| is_own).filter_map(named).collect();
+        match all.as_slice() {
+            [one] => vec![format!("{}: {}.", one.name, one.text(GIGABITS, "Gb/s"))],
+            all => {
+                let (word, what, unit) = ("highest", "bandwidth", "Gb/s");
+                let highest = Compared { word, what, scale: GIGABITS, unit, more_is_better: true };
+                highest.best(all).into_iter().collect()
+            }
+        }
+    }
+
     fn section(&self, record: &Record) -> Option<Section> {
         let runs = || record.runs.iter().filter(|run| run.case.pattern == NAME);
         let rate = |metric, scale| move |run: &&Run| Cell::rate(Some(run), metric, scale);
@@ -22,8 +45,9 @@ impl PatternView for Bandwidth {
                 Direction::Uni => "one",
                 Direction::Bi => "both",
             }),
-            number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)),
-            number("window", "", |run: &&Run| Cell::Count(spec(run).window.into())),
+            number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)).rank(Rank::Label),
+            number("window", "", |run: &&Run| Cell::Count(spec(run).window.into()))
+                .rank(Rank::More),
             figure("MB/s", "", rate(RateMetric::Bandwidth, MEGABYTES)),
             figure("Gb/s", "", rate(RateMetric::Bandwidth, GIGABITS)),
             figure("k msg/s", "", rate(RateMetric::MessageRate, THOUSANDS)).key("rate"),

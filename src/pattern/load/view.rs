@@ -4,7 +4,7 @@ use super::landmarks::{self, Landmark, Landmarks};
 use super::{Load, Spec};
 use crate::pattern::prelude::*;
 use crate::plan::Slo;
-use crate::report::model::{Mark, Point as Dot, Shape, fields};
+use crate::report::model::{Mark, Point as Dot, Rank, Shape, fields};
 use crate::report::number::{
     THOUSANDS, count, interval, per_second, quantile_name, short, span, time,
 };
@@ -27,9 +27,7 @@ impl PatternView for Load {
         let own = record.runs.iter().filter(|run| run.case.pattern == NAME);
         let mut section = Section::new("load", "Responses under load").of_runs(own);
         let found = found(record, &curves);
-        section.results.extend(points(record).map(|table| {
-            table.notes(found.iter().map(|line| Note::new(line.as_str(), Show::Terminal)))
-        }));
+        section.results.extend(points(record));
         section.tables.extend([probes(record), pools(record)].into_iter().flatten());
         if curves.iter().any(|curve| curve.open.len() >= LEAST) {
             section.notes = found.into_iter().map(|line| Note::new(line, Show::Page)).collect();
@@ -37,6 +35,11 @@ impl PatternView for Load {
             section.plots = plots(record, &curves).into();
         }
         section.filled()
+    }
+
+    /// The knee of each curve, and the highest rate within the bound.
+    fn answer(&self, record: &Record) -> Vec<String> {
+        found(record, &curves(record)).into_iter().map(|line| line + ".").collect()
     }
 
     /// Whether there is a bound that some curve is not shown to keep at any rate.
@@ -170,28 +173,29 @@ fn behind(summary: Option<&Summary>) -> u64 {
 
 /// A closed loop is named by its clients, an open one by what was offered.
 fn points(record: &Record) -> Option<Table> {
-    let main = |p| move |run: &&Run| Cell::quantile(main_summary(run), p);
-    let other = |metric| move |run: &&Run| Cell::quantile(run.summary(metric), 0.99);
+    let main = |p| move |run: &&Run| Cell::of_run(Some(run), main_metric(run), p);
+    let other = |metric| move |run: &&Run| Cell::of_run(Some(run), metric, 0.99);
     let rate = |metric, scale| move |run: &&Run| Cell::rate(Some(run), metric, scale);
     let fields = [
         number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)).show(Show::Page),
-        number("object", "B", |run: &&Run| Cell::Size(spec(run).object_size.0)),
+        number("object", "B", |run: &&Run| Cell::Size(spec(run).object_size.0)).rank(Rank::More),
         text("metric", |run: &&Run| main_metric(run).name()).show(Show::Page),
-        number("clients", "", |run: &&Run| clients(run)),
-        number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)),
-        number("sent", "k/s", rate(RateMetric::AchievedRate, THOUSANDS)),
+        number("clients", "", |run: &&Run| clients(run)).rank(Rank::Label),
+        number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)).rank(Rank::Label),
+        number("sent", "k/s", rate(RateMetric::AchievedRate, THOUSANDS)).rank(Rank::More),
         figure("answered", "k/s", rate(RateMetric::MessageRate, THOUSANDS)),
         figure("p50", "us", main(0.5)),
         figure("p99", "us", main(0.99)),
-        figure("p99.9", "us", main(0.999)),
-        number("max", "us", |run: &&Run| Cell::maximum(main_summary(run))).show(Show::Page),
-        number("service p99", "us", other(Metric::Service)),
-        number("late p99", "us", other(Metric::Lateness)),
-        number("client", "ns/msg", rate(RateMetric::CpuClient, 1.0)),
-        number("server", "ns/msg", rate(RateMetric::CpuServer, 1.0)),
-        number("n", "", |run: &&Run| Cell::Count(behind(main_summary(run)))),
-        number("lost", "", |run: &&Run| Cell::lost(run.counts.lost)),
-        number("unsent", "", |run: &&Run| Cell::lost(run.counts.unsent)),
+        figure("p99.9", "us", main(0.999)).rank(Rank::More),
+        number("max", "us", |run: &&Run| Cell::maximum_of_run(Some(run), main_metric(run)))
+            .show(Show::Page),
+        number("service p99", "us", other(Metric::Service)).rank(Rank::More),
+        number("late p99", "us", other(Metric::Lateness)).rank(Rank::More),
+        number("client", "ns/msg", rate(RateMetric::CpuClient, 1.0)).rank(Rank::More),
+        number("server", "ns/msg", rate(RateMetric::CpuServer, 1.0)).rank(Rank::More),
+        number("n", "", |run: &&Run| Cell::Count(behind(main_summary(run)))).rank(Rank::More),
+        number("lost", "", |run: &&Run| Cell::lost(run.counts.lost)).rank(Rank::More),
+        number("unsent", "", |run: &&Run| Cell::lost(run.counts.unsent)).rank(Rank::More),
     ];
     let table = Table::of(runs(record), own(record).into_iter().chain(ends()).chain(fields))?;
     let caption = "Load: responses of open loops, round trips of closed ones (those with clients)";

@@ -7,7 +7,7 @@ use super::Rpc;
 use super::cases::connections_of;
 use super::lengths::OfSize;
 use crate::pattern::prelude::*;
-use crate::report::model::fields;
+use crate::report::model::{Rank, fields};
 use crate::report::number::{GIGABITS, PERCENT, THOUSANDS, quantile_name, short};
 use sent::{Length, Sent, explained};
 
@@ -17,6 +17,11 @@ const MOST_LENGTHS: usize = 20;
 const NAME: &str = "rpc";
 
 impl PatternView for Rpc {
+    /// The mean slowdown at each load, and whose is the least.
+    fn answer(&self, record: &Record) -> Vec<String> {
+        sent::answer(record.runs.iter().filter(|run| run.case.pattern == NAME))
+    }
+
     fn section(&self, record: &Record) -> Option<Section> {
         let own = record.runs.iter().filter(|run| run.case.pattern == NAME);
         let runs: Vec<Sent<'_>> = own.clone().filter_map(Sent::of).collect();
@@ -48,8 +53,8 @@ fn place<'a, T: OfRun + 'a>(sent: impl Fn(&T) -> &Sent<'_> + Copy + 'a) -> [Tabl
 /// All requests of each run.
 fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
     let rate = |metric, scale| move |sent: &&Sent<'_>| Cell::rate(Some(sent.run), metric, scale);
-    let quantile = |p| move |sent: &&Sent<'_>| Cell::quantile(sent.summary(), p);
-    let short = |p| move |sent: &&Sent<'_>| Cell::quantile(sent.run.summary(Metric::Short), p);
+    let quantile = |p| move |sent: &&Sent<'_>| Cell::of_run(Some(sent.run), sent.lengths.metric, p);
+    let short = |p| move |sent: &&Sent<'_>| Cell::of_run(Some(sent.run), Metric::Short, p);
     let fields = [
         text("ports", |sent: &&Sent<'_>| {
             let topology = &sent.run.case.topology;
@@ -58,20 +63,25 @@ fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
                 1 => format!("{own}:{others}"),
                 each => format!("{own}:{others} x {each}"),
             }
-        }),
-        number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)),
-        figure("answered", "k/s", rate(RateMetric::MessageRate, THOUSANDS)),
-        figure("Gb/s", "", rate(RateMetric::Bandwidth, GIGABITS)),
+        })
+        .rank(Rank::More),
+        number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)).rank(Rank::More),
+        figure("answered", "k/s", rate(RateMetric::MessageRate, THOUSANDS)).rank(Rank::More),
+        figure("Gb/s", "", rate(RateMetric::Bandwidth, GIGABITS)).rank(Rank::More),
         text("metric", |sent: &&Sent<'_>| sent.lengths.metric.name()).show(Show::Page),
         figure("p50", "us", quantile(0.5)),
         figure("p99", "us", quantile(0.99)),
-        figure("p99.9", "us", quantile(0.999)),
-        number("max", "us", |sent: &&Sent<'_>| Cell::maximum(sent.summary())).show(Show::Page),
+        figure("p99.9", "us", quantile(0.999)).rank(Rank::More),
+        number("max", "us", |sent: &&Sent<'_>| {
+            Cell::maximum_of_run(Some(sent.run), sent.lengths.metric)
+        })
+        .show(Show::Page),
         figure("slowdown", "", |sent: &&Sent<'_>| sent.slowdown()),
-        figure("short p50", "us", short(0.5)),
+        figure("short p50", "us", short(0.5)).rank(Rank::More),
         figure("short p99", "us", short(0.99)),
-        number("n", "", |sent: &&Sent<'_>| Cell::Count(sent.summary().map_or(0, |all| all.count))),
-        number("lost", "", |sent: &&Sent<'_>| Cell::lost(sent.run.counts.lost)),
+        number("n", "", |sent: &&Sent<'_>| Cell::Count(sent.summary().map_or(0, |all| all.count)))
+            .rank(Rank::More),
+        number("lost", "", |sent: &&Sent<'_>| Cell::lost(sent.run.counts.lost)).rank(Rank::More),
     ];
     let own = own(record).into_iter().chain(place(|sent: &&Sent<'_>| *sent));
     let table = Table::of(runs, own.chain(fields))?;
@@ -86,17 +96,18 @@ fn fields<'a>(metric: &str) -> Vec<TableField<'a, Length<'a>>> {
     let time = |p| move |row: &Length<'_>| Cell::quantile(Some(&row.of.summary), p);
     let slower = |p| move |row: &Length<'_>| row.slowdown(p);
     vec![
-        number("size", "B", |row: &Length<'_>| Cell::Size(row.of.size.into())),
-        number("share", "%", |row: &Length<'_>| Cell::fixed(PERCENT * row.of.share, 2)),
+        number("size", "B", |row: &Length<'_>| Cell::Size(row.of.size.into())).rank(Rank::Label),
+        number("share", "%", |row: &Length<'_>| Cell::fixed(PERCENT * row.of.share, 2))
+            .rank(Rank::More),
         figure(&format!("{metric}p50"), "us", time(0.5)),
         figure(&format!("{metric}p99"), "us", time(0.99)),
-        figure(&format!("{metric}p99.9"), "us", time(0.999)),
-        figure("unloaded", "us", Length::unloaded),
+        figure(&format!("{metric}p99.9"), "us", time(0.999)).rank(Rank::More),
+        figure("unloaded", "us", Length::unloaded).rank(Rank::More),
         figure("slowdown p50", "", slower(0.5)),
         figure("slowdown p99", "", slower(0.99)),
-        figure("slowdown p99.9", "", slower(0.999)),
-        number("n", "", |row: &Length<'_>| Cell::Count(row.of.summary.count)),
-        number("lost", "", |row: &Length<'_>| Cell::lost(row.of.summary.lost)),
+        figure("slowdown p99.9", "", slower(0.999)).rank(Rank::More),
+        number("n", "", |row: &Length<'_>| Cell::Count(row.of.summary.count)).rank(Rank::More),
+        number("lost", "", |row: &Length<'_>| Cell::lost(row.of.summary.lost)).rank(Rank::More),
     ]
 }
 

@@ -3,10 +3,25 @@
 use super::{Spec, Stream};
 use crate::pattern::prelude::*;
 use crate::report::number::{MEGABYTES, PERCENT};
+use crate::report::view::answer::ends_of;
 
 type Steps<'a> = (&'a Run, Spec);
 
 impl PatternView for Stream {
+    /// Of each stream how many steps were missed or lost.
+    fn answer(&self, record: &Record) -> Vec<String> {
+        let runs = record.runs.iter().filter(|run| run.case.spec::<Spec>("stream").is_some());
+        let said = |run: &Run| {
+            let Counts { sent, missed_steps, lost, .. } = run.counts;
+            let steps = sent + missed_steps;
+            format!(
+                "{}: of {steps} steps, {missed_steps} were missed and {lost} lost.",
+                ends_of(run)
+            )
+        };
+        runs.map(said).collect()
+    }
+
     fn section(&self, record: &Record) -> Option<Section> {
         let runs = record.runs.iter().filter_map(|run| Some((run, run.case.spec("stream")?)));
         let rate = |metric, scale| move |row: &Steps<'_>| Cell::rate(Some(row.0), metric, scale);

@@ -3,7 +3,9 @@
 use super::NAME;
 use crate::pattern::prelude::*;
 use crate::report::curves::headline;
-use crate::report::number::{GIGABITS, MEGABYTES, THOUSANDS};
+use crate::report::model::Rank;
+use crate::report::number::{GIGABITS, MEGABYTES, THOUSANDS, US};
+use crate::report::view::answer::{Named, fastest, median};
 
 /// The runs of one transport and wait: of latency, of the rates of the smallest messages, for their
 /// number, and of the largest, for the bytes.
@@ -23,6 +25,31 @@ impl OfRun for Row<'_> {
 pub struct Survey;
 
 impl PatternView for Survey {
+    /// Among the ends that poll, which is the fastest, and the slowest beside it.
+    fn answer(&self, record: &Record) -> Vec<String> {
+        let rows = if record.plan.name == NAME { fold(record) } else { None };
+        let runs: Vec<&Run> = rows.iter().flatten().filter_map(|row: &Row<'_>| row[0]).collect();
+        let wait = match runs.iter().any(|run| run.case.wait == Wait::Busy) {
+            true => Wait::Busy,
+            false => Wait::Block,
+        };
+        let of_wait: Vec<&Run> = runs.into_iter().filter(|run| run.case.wait == wait).collect();
+        let name = |run: &Run| run.case.transport.name().to_owned();
+        let medians: Vec<Named> = of_wait.iter().filter_map(|run| median(run, name(run))).collect();
+        let metric = of_wait.first().and_then(|run| headline(run)).map_or("", Metric::name);
+        let what = format!("{metric} p50 with {} waits", wait.name());
+        let fastest = fastest(&what).best(&medians);
+        let slowest = medians.iter().max_by(|a, b| a.value.total_cmp(&b.value));
+        let slowest = slowest.map(|one| (one, one.text(US, "us")));
+        let beside = |said: String| match &slowest {
+            Some((one, text)) if !said.contains(text) => {
+                format!("{said} {} takes {text}.", one.name)
+            }
+            _ => said,
+        };
+        fastest.map(beside).into_iter().collect()
+    }
+
     fn whole(&self, record: &Record) -> Option<Section> {
         // `None` where there is no survey, or a row would hide a run.
         let rows = if record.plan.name == NAME { fold(record)? } else { return None };
@@ -39,21 +66,23 @@ fn table(rows: Vec<Row<'_>>, sizes: [Option<Bytes>; 3]) -> Option<Table> {
         sizes.map(|size| size.map_or(String::new(), |size| format!(" {size}")));
     let metric = rows.iter().find_map(|row| headline(row[0]?)).unwrap_or(Metric::HalfRtt);
     let of = move |row: &Row<'_>| row[0].and_then(|run| run.summary(metric)).cloned();
-    let quantile = move |p| move |row: &Row<'_>| Cell::quantile(of(row).as_ref(), p);
+    let quantile = move |p| move |row: &Row<'_>| Cell::of_run(row[0], metric, p);
     let rate = |at: usize, metric, scale| move |row: &Row<'_>| Cell::rate(row[at], metric, scale);
     let fields = [
         figure(&format!("{} p50", metric.name()), "us", quantile(0.5)).key("p50"),
         figure("p99", "us", quantile(0.99)),
-        figure("p99.9", "us", quantile(0.999)),
-        number("max", "us", move |row| Cell::maximum(of(row).as_ref())),
-        text("of rounds", move |row| Cell::maxima(of(row).as_ref())),
-        number("n", "", move |row| of(row).map(|one| Cell::Count(one.count))).show(Show::Page),
-        number("lost", "", move |row: &Row<'_>| row[0].map(|run| Cell::lost(run.counts.lost)))
-            .show(Show::Page),
+        figure("p99.9", "us", quantile(0.999)).rank(Rank::More),
+        number("max", "us", move |row: &Row<'_>| Cell::maximum_of_run(row[0], metric)),
+        text("of rounds", move |row| Cell::maxima(of(row).as_ref())).rank(Rank::More),
         figure(&format!("k msg/s{messages}"), "", rate(1, RateMetric::MessageRate, THOUSANDS))
             .key("rate"),
-        figure(&format!("MB/s{bytes}"), "", rate(2, RateMetric::Bandwidth, MEGABYTES)).key("MB/s"),
-        figure("Gb/s", "", rate(2, RateMetric::Bandwidth, GIGABITS)).show(Show::Page),
+        figure(&format!("MB/s{bytes}"), "", rate(2, RateMetric::Bandwidth, MEGABYTES))
+            .key("MB/s")
+            .rank(Rank::More),
+        figure(&format!("Gb/s{bytes}"), "", rate(2, RateMetric::Bandwidth, GIGABITS)).key("Gb/s"),
+        number("n", "", move |row| of(row).map(|one| Cell::Count(one.count))).rank(Rank::More),
+        number("lost", "", move |row: &Row<'_>| row[0].map(|run| Cell::lost(run.counts.lost)))
+            .rank(Rank::More),
     ];
     let table = Table::of(rows, ends().into_iter().chain(fields))?;
     let caption = format!("Latency of messages of{latency}");

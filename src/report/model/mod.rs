@@ -18,7 +18,7 @@ pub use map::{HeatCell, HeatMap, Surface, SurfacePoint};
 pub(crate) use plot::fields;
 pub use plot::{Axis, Curve, CurveKind, Data, Mark, Plot, Point, Series, Shape, Style, Unit};
 pub use plot::{bounds, quantile_fields};
-pub use table::{Cell, Column, Field as TableField, Figure, OfRun, Row, Table};
+pub use table::{Cell, Column, Field as TableField, Figure, OfRun, Rank, Row, Source, Table};
 pub use table::{ends, figure, number, own, prose, text};
 
 /// The least and the greatest of the finite values.

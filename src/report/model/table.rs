@@ -4,7 +4,7 @@
 //! cells cannot drift apart.
 
 use super::{Note, Show};
-use crate::record::schema::{RateMetric, Record, Run};
+use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::number::{US, short};
 use crate::stats::{Interval, Summary, Value};
 
@@ -37,6 +37,20 @@ pub struct Column {
     /// The terminal has a column for the error, the page an interval below each figure.
     pub with_error: bool,
     pub show: Show,
+    pub rank: Rank,
+}
+
+/// Which columns a terminal shows where not all fit: first those of the lowest rank, and among
+/// these the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// Says which row it is; always shown.
+    Label,
+    /// What decides.
+    #[default]
+    Main,
+    /// The rest.
+    More,
 }
 
 /// One row.
@@ -80,6 +94,19 @@ pub struct Figure {
     pub decimals: Option<usize>,
     /// In a few words, on the page.
     pub note: String,
+    /// What it is of; `None`: no warning is about it alone.
+    pub source: Option<Source>,
+    /// Whether a warning weakens it.
+    pub is_weak: bool,
+}
+
+/// The run, the metric or rate, and the quantile of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    pub run: u32,
+    pub name: String,
+    /// 1 of a maximum; `None` of a rate.
+    pub quantile: Option<f64>,
 }
 
 macro_rules! cell_from {
@@ -101,8 +128,15 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 
 impl Figure {
     pub fn new(value: f64, interval: Option<Interval>, scale: f64) -> Figure {
-        let note = String::new();
-        Figure { value: Value(value), interval, scale, decimals: None, note }
+        Figure {
+            value: Value(value),
+            interval,
+            scale,
+            decimals: None,
+            note: String::new(),
+            source: None,
+            is_weak: false,
+        }
     }
 }
 
@@ -120,6 +154,26 @@ impl Cell {
     /// A figure with its error.
     pub fn figure(value: f64, interval: Option<Interval>, scale: f64) -> Cell {
         Figure::new(value, interval, scale).into()
+    }
+
+    /// A quantile of a metric of a run in us.
+    pub fn of_run(run: Option<&Run>, metric: Metric, p: f64) -> Cell {
+        let cell = Cell::quantile(run.and_then(|run| run.summary(metric)), p);
+        cell.of(run, metric.name(), Some(p))
+    }
+
+    /// The true maximum of a metric of a run in us.
+    pub fn maximum_of_run(run: Option<&Run>, metric: Metric) -> Cell {
+        let cell = Cell::maximum(run.and_then(|run| run.summary(metric)));
+        cell.of(run, metric.name(), Some(1.0))
+    }
+
+    /// Says what a figure is of.
+    pub fn of(mut self, run: Option<&Run>, name: &str, quantile: Option<f64>) -> Cell {
+        if let (Cell::Figure(figure), Some(run)) = (&mut self, run) {
+            figure.source = Some(Source { run: run.index, name: name.to_owned(), quantile });
+        }
+        self
     }
 
     /// A quantile in us.
@@ -159,7 +213,9 @@ impl Cell {
     pub fn rate(run: Option<&Run>, metric: RateMetric, scale: f64) -> Cell {
         let found = run.and_then(|run| run.rate(metric));
         match found.filter(|rate| !rate.value.is_nan()) {
-            Some(rate) => Cell::figure(rate.value, rate.interval, scale),
+            Some(rate) => {
+                Cell::figure(rate.value, rate.interval, scale).of(run, metric.name(), None)
+            }
             None => Cell::None,
         }
     }
@@ -167,6 +223,15 @@ impl Cell {
     /// Messages that were lost.
     pub fn lost(count: u64) -> Cell {
         Cell::Count(count).bad_if(count > 0)
+    }
+
+    /// The figure in it.
+    pub fn figure_mut(&mut self) -> Option<&mut Figure> {
+        match self {
+            Cell::Figure(figure) => Some(figure),
+            Cell::Bad(cell) => cell.figure_mut(),
+            _ => None,
+        }
     }
 
     /// Itself, or what must not be passed over.
@@ -212,7 +277,8 @@ pub struct Field<'a, T> {
 
 /// A column of words.
 pub fn text<'a, T, C: Into<Cell>>(head: &str, cell: impl Fn(&T) -> C + 'a) -> Field<'a, T> {
-    let column = Column { head: head.into(), key: head.into(), ..Column::default() };
+    let (head, key) = (head.to_owned(), head.to_owned());
+    let column = Column { head, key, rank: Rank::Label, ..Column::default() };
     Field { column, cell: Box::new(move |row| cell(row).into()) }
 }
 
@@ -232,6 +298,7 @@ pub fn number<'a, T, C: Into<Cell>>(
     let mut field = text(head, cell);
     field.column.unit = unit.into();
     field.column.is_number = true;
+    field.column.rank = Rank::Main;
     field
 }
 
@@ -255,6 +322,12 @@ impl<T> Field<'_, T> {
 
     pub fn show(mut self, show: Show) -> Self {
         self.column.show = show;
+        self
+    }
+
+    /// How early a terminal shows it.
+    pub fn rank(mut self, rank: Rank) -> Self {
+        self.column.rank = rank;
         self
     }
 }

@@ -1,11 +1,11 @@
 //! A comparison of two runs: the answer, the verdicts, the differences, and what else differs.
 
-use super::{Grid, section};
+use super::{Grid, Layout, Text, Tone, section, warnings};
 use crate::plan::written::shortened;
 use crate::report::comparison::{Comparison, Condition, Line};
 use crate::report::model::{Cell, OfRun, Table, figure, number, text};
 use crate::report::number::PERCENT;
-use crate::report::warnings;
+use crate::report::warnings::grouped;
 use crate::stats::Difference;
 
 /// Sentences of runs, and conditions, that are printed before the others are counted.
@@ -16,48 +16,53 @@ const LONGEST_CONDITION: usize = 60;
 impl OfRun for &Line {}
 
 /// All that a comparison says.
-pub fn whole(all: &Comparison) -> String {
-    let mut text = String::new();
+pub fn whole(all: &Comparison, layout: &Layout) -> Text {
+    let mut text = Text::default();
     for answer in all.answers.iter().take(MOST_LINES) {
-        text += &format!("{}: {}\n", answer.runs, answer.sentence);
+        let line = format!("{}: {}", answer.runs, answer.sentence);
+        text.append(layout.sentence(&line, Tone::Plain));
     }
-    text += &more(all.answers.len(), "more are in the table below");
+    text.append(more(all.answers.len(), "more are in the table below", layout));
     for limit in &all.limits {
-        text += &format!("limit {} ({}): {}\n", limit.limit, limit.runs, limit.sentence);
+        let line = format!("limit {} ({}): {}", limit.limit, limit.runs, limit.sentence);
+        text.append(layout.sentence(&line, Tone::Plain));
     }
     if !all.rows.is_empty() {
-        text += "\n";
-        text += &differences(&all.rows);
+        text.end_line();
+        text.append(differences(&all.rows, layout));
     }
     if !all.conditions.is_empty() {
-        text += "\n";
-        text += &conditions(&all.conditions);
+        text.end_line();
+        text.append(conditions(&all.conditions, layout));
     }
-    let warnings = all.warnings.iter().map(|warning| (warning, None));
-    text + &warnings::text(&warnings::grouped(warnings))
+    let found = all.warnings.iter().map(|warning| (warning, None));
+    text.append(warnings(&grouped(found), layout));
+    text
 }
 
 /// What differs beside the figures, the worst first.
-fn conditions(all: &[Condition]) -> String {
+fn conditions(all: &[Condition], layout: &Layout) -> Text {
     let mut grid = Grid::new(["differs", "severity", "A", "B"]);
     let short = |text: &str| shortened(text, LONGEST_CONDITION);
     for one in all.iter().take(MOST_LINES) {
         let (a, b) = (short(&one.a), short(&one.b));
         grid.row([one.what.as_str().into(), one.severity.name().into(), a.into(), b.into()]);
     }
-    grid.to_string() + &more(all.len(), "more differ: --json lists all")
+    let (mut text, _) = grid.text(layout);
+    text.append(more(all.len(), "more differ: --json lists all", layout));
+    text
 }
 
 /// A line that counts what is not shown.
-fn more(all: usize, what: &str) -> String {
+fn more(all: usize, what: &str, layout: &Layout) -> Text {
     match all.saturating_sub(MOST_LINES) {
-        0 => String::new(),
-        others => format!("{others} {what}\n"),
+        0 => Text::default(),
+        others => layout.sentence(&format!("{others} {what}"), Tone::Plain),
     }
 }
 
 /// The table.
-fn differences<'a>(lines: &'a [Line]) -> String {
+fn differences<'a>(lines: &'a [Line], layout: &Layout) -> Text {
     let plain = |value: f64, scale| Cell::figure(value, None, scale);
     let fields = [
         text("run", |line: &&'a Line| line.runs.as_str()),
@@ -77,7 +82,7 @@ fn differences<'a>(lines: &'a [Line]) -> String {
         text("differs", |line: &&Line| differs(line)),
     ];
     let table = Table::of(lines, fields).unwrap_or_default();
-    section::table(&table).unwrap_or_default()
+    section::table(&table, layout, "").unwrap_or_default()
 }
 
 /// What is of the difference; nothing where n is too small.

@@ -1,116 +1,112 @@
-//! Columns: words to the left, numbers on their decimal point.
+//! A table as text: words to the left, numbers on their decimal point.
 
-use crate::report::model::{Cell, Figure};
-use crate::report::number::{at_point, fixed, with_error};
-use std::fmt;
+use super::field::Field;
+use super::fit::{Fit, Head};
+use super::layout::{Layout, width};
+use super::text::{Text, Tone};
+use crate::report::model::{Cell, Rank};
 
 /// Between two columns. A field holds no two spaces in a row, so this separates them.
 const GAP: &str = "  ";
 
-/// One field: words, or a number as shown, which is aligned on its point, or on its end where it
-/// has none.
-#[derive(Clone, Debug)]
-pub(super) struct Field {
-    text: String,
-    is_number: bool,
-}
-
-impl Field {
-    /// The text with single spaces only, since columns are two apart; `-` if it is empty.
-    pub(super) fn new(text: &str, is_number: bool) -> Field {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let text = if words.is_empty() { "-".to_owned() } else { words.join(" ") };
-        Field { text, is_number }
-    }
-
-    pub(super) fn none() -> Field {
-        Field::new("", false)
-    }
-
-    /// A cell, and its error.
-    pub(super) fn of(cell: &Cell) -> (Field, Field) {
-        let words = |text| (Field::new(text, false), Field::none());
-        let number = |text: String| (Field::new(&text, true), Field::none());
-        match cell {
-            Cell::None => (Field::none(), Field::none()),
-            Cell::Text(text) => words(text),
-            Cell::Count(n) | Cell::Size(n) => number(n.to_string()),
-            Cell::TooSmall => words("n too small"),
-            Cell::NotComputed => words("not computed"),
-            Cell::Bad(cell) => Field::of(cell),
-            Cell::Figure(Figure { value, scale, decimals: Some(decimals), .. }) => {
-                number(fixed(value.0 * scale, *decimals))
-            }
-            Cell::Figure(Figure { value, interval, scale, .. }) => {
-                let (value, error) = with_error(value.0, *interval, *scale);
-                // An interval has two points; it stands under no other.
-                let error = error
-                    .map_or_else(Field::none, |error| Field::new(&error, error.starts_with('±')));
-                (Field::new(&value, true), error)
-            }
-        }
-    }
-
-    /// Characters from the point on.
-    fn fraction(&self) -> usize {
-        if self.is_number { at_point(&self.text).1.chars().count() } else { 0 }
-    }
-}
-
-/// A table. Printed as lines that each end in a newline.
+/// A table. Its lines each end in a newline.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
-    head: Vec<String>,
-    rows: Vec<Vec<Field>>,
+    heads: Vec<Head>,
+    rows: Vec<Vec<Cell>>,
 }
 
 impl Grid {
-    /// A table without rows.
-    pub fn new<T: Into<String>>(head: impl IntoIterator<Item = T>) -> Grid {
-        Grid { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    /// A table without rows, of which the first column says which row it is.
+    pub fn new<T: Into<String>>(heads: impl IntoIterator<Item = T>) -> Grid {
+        let head = |(at, text): (usize, T)| {
+            let (text, rank) = (text.into(), if at == 0 { Rank::Label } else { Rank::Main });
+            Head { names: vec![text.clone()], text, rank, ..Head::default() }
+        };
+        Grid::of(heads.into_iter().enumerate().map(head))
+    }
+
+    pub(super) fn of(heads: impl IntoIterator<Item = Head>) -> Grid {
+        Grid { heads: heads.into_iter().collect(), rows: Vec::new() }
     }
 
     /// Adds a row. Fields that it lacks are shown as `-`, since a line has all its fields; so is
     /// an empty one.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        self.fields(cells.into_iter().map(|cell| Field::of(&cell).0));
-    }
-
-    pub(super) fn fields(&mut self, fields: impl IntoIterator<Item = Field>) {
-        let mut row: Vec<Field> = fields.into_iter().collect();
-        row.resize(self.head.len(), Field::none());
+        let mut row: Vec<Cell> = cells.into_iter().collect();
+        row.resize(self.heads.len(), Cell::None);
         self.rows.push(row);
     }
 
-    /// The lines of a column, its head first, all of one width: to the left among words, among
-    /// numbers to the right.
-    fn column(&self, index: usize) -> Vec<String> {
-        let cells = || self.rows.iter().map(|row| &row[index]);
-        let fraction = cells().map(Field::fraction).max().unwrap_or(0);
-        let on_point = |cell: &Field| match cell.is_number {
-            false => cell.text.clone(),
-            true => format!("{}{}", cell.text, " ".repeat(fraction - cell.fraction())),
-        };
-        let lines: Vec<String> =
-            std::iter::once(self.head[index].clone()).chain(cells().map(on_point)).collect();
-        let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-        let placed = |line: String| match cells().any(|cell| cell.is_number) {
-            true => format!("{line:>width$}"),
-            false => format!("{line:<width$}"),
-        };
-        lines.into_iter().map(placed).collect()
+    fn cells(&self, column: usize) -> impl Iterator<Item = &Cell> {
+        self.rows.iter().map(move |row| &row[column])
+    }
+
+    /// Whether all of it stands beside each other.
+    pub(super) fn is_whole(&self, layout: &Layout) -> bool {
+        layout.width.is_none_or(|width| self.fit(width, layout).is_whole())
+    }
+
+    fn fit(&self, width: usize, layout: &Layout) -> Fit<'_> {
+        let columns = self.heads.iter().enumerate();
+        let columns = columns.map(|(at, head)| (head, self.cells(at).collect()));
+        Fit::new(&columns.collect::<Vec<_>>(), width, layout)
+    }
+
+    /// Its lines, and how many columns did not fit.
+    pub fn text(&self, layout: &Layout) -> (Text, usize) {
+        match layout.width {
+            None => (self.for_programs(layout), 0),
+            Some(width) => self.fit(width, layout).text(),
+        }
+    }
+
+    /// Lines whose fields are two spaces or more apart, each with a field for each error.
+    fn for_programs(&self, layout: &Layout) -> Text {
+        let mut columns = Vec::new();
+        for (at, head) in self.heads.iter().enumerate() {
+            let names: Vec<&str> = head.names.iter().map(String::as_str).collect();
+            if head.rank != Rank::Label && !layout.has_named(&names) {
+                continue;
+            }
+            let (values, errors): (Vec<Field>, Vec<Field>) =
+                self.cells(at).map(Field::and_error).unzip();
+            columns.push(aligned(&head.text, &values));
+            if head.with_error {
+                columns.push(aligned("±", &errors));
+            }
+        }
+        let mut text = Text::default();
+        for line in 0..=self.rows.len() {
+            for (at, column) in columns.iter().enumerate() {
+                text.push(Tone::Plain, if at == 0 { "" } else { GAP });
+                let (tone, field) = &column[line];
+                text.push(*tone, field);
+            }
+            text.end_line();
+        }
+        text
     }
 }
 
-impl fmt::Display for Grid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns: Vec<_> = (0..self.head.len()).map(|index| self.column(index)).collect();
-        for line in 0..=self.rows.len() {
-            let fields: Vec<&str> = columns.iter().map(|column| column[line].as_str()).collect();
-            writeln!(f, "{}", fields.join(GAP).trim_end())?;
-        }
-        Ok(())
-    }
+/// The lines of a column, its head first, all of one width: to the left among words, among numbers
+/// to the right.
+fn aligned(head: &str, fields: &[Field]) -> Vec<(Tone, String)> {
+    let fraction = fields.iter().map(Field::fraction).max().unwrap_or(0);
+    let on_point = |field: &Field| match field.is_number {
+        false => field.value.clone(),
+        true => format!("{}{}", field.value, " ".repeat(fraction - field.fraction())),
+    };
+    let tones = std::iter::once(Tone::Head).chain(fields.iter().map(|field| field.tone));
+    let lines = std::iter::once(head.to_owned()).chain(fields.iter().map(on_point));
+    let lines: Vec<(Tone, String)> = tones.zip(lines).collect();
+    let widest = lines.iter().map(|(_, line)| width(line)).max().unwrap_or(0);
+    let is_number = fields.iter().any(|field| field.is_number);
+    let placed = |(tone, line): (Tone, String)| {
+        let room = " ".repeat(widest - width(&line));
+        (tone, if is_number { room + &line } else { line + &room })
+    };
+    lines.into_iter().map(placed).collect()
 }
 
 #[cfg(test)]
@@ -118,22 +114,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn number(text: &str) -> Field {
-        Field::new(text, true)
-    }
-
-    fn words(text: &str) -> Field {
-        Field::new(text, false)
+    fn plain(grid: &Grid) -> String {
+        grid.text(&Layout::default()).0.to_string()
     }
 
     #[test]
     fn decimal_points_stand_under_each_other() {
         let mut grid = Grid::new(["name", "p50 us", "n"]);
-        grid.fields([words("a"), number("15.32"), number("10")]);
-        grid.fields([words("bcd"), number("5"), number("10000")]);
-        grid.fields([words("e"), number("0.1243"), words("n too small")]);
+        grid.row(["a".into(), Cell::fixed(15.32, 2), Cell::Count(10)]);
+        grid.row(["bcd".into(), Cell::fixed(5.0, 0), Cell::Count(10_000)]);
+        grid.row(["e".into(), Cell::fixed(0.1243, 4), Cell::TooSmall]);
         assert_eq!(
-            grid.to_string(),
+            plain(&grid),
             "name   p50 us            n\n\
              a     15.32             10\n\
              bcd    5             10000\n\
@@ -145,26 +137,25 @@ mod tests {
     fn a_line_has_all_its_fields() {
         let mut grid = Grid::new(["a", "b", "c"]);
         grid.row(["".into(), "two  spaces".into()]);
-        assert_eq!(grid.to_string(), "a  b           c\n-  two spaces  -\n");
+        assert_eq!(plain(&grid), "a  b           c\n-  two spaces  -\n");
     }
 
     proptest! {
         #[test]
         fn fields_can_be_told_apart_whatever_they_hold(
             rows in prop::collection::vec(prop::collection::vec("[ a-z0-9.±\n-]{0,9}", 3), 1..5),
-            numbers: bool,
+            numbers in prop::collection::vec(-1e6f64..1e6, 5),
         ) {
-            let mut grid = Grid::new(["first", "second", "third"]);
-            for row in &rows {
-                let mut cells = row.iter().cloned();
-                let first = words(&cells.next().unwrap_or_default());
-                grid.fields(std::iter::once(first).chain(cells.map(|t| Field::new(&t, numbers))));
+            let mut grid = Grid::new(["first", "second", "third", "fourth"]);
+            for (row, number) in rows.iter().zip(numbers) {
+                let cells = row.iter().map(|text| Cell::from(text.as_str()));
+                grid.row(cells.chain([Cell::number(number)]));
             }
-            let text = grid.to_string();
+            let text = plain(&grid);
             prop_assert_eq!(text.lines().count(), rows.len() + 1);
             for line in text.lines() {
                 let fields = line.split("  ").filter(|field| !field.trim().is_empty()).count();
-                prop_assert_eq!(fields, 3, "{:?}", line);
+                prop_assert_eq!(fields, 4, "{:?}", line);
                 prop_assert!(!line.starts_with(' ') && !line.ends_with(' '));
             }
         }

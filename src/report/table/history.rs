@@ -1,6 +1,6 @@
 //! A history: a line for each figure, one for each change of its level, and what else changed.
 
-use super::section;
+use super::{Layout, Text, Tone, section};
 use crate::plan::written::shortened;
 use crate::record::schema::Severity;
 use crate::report::history::{Change, History, Point, Series};
@@ -16,7 +16,7 @@ impl OfRun for &Series {}
 impl OfRun for (&Series, &Change) {}
 
 /// All of it.
-pub fn whole(history: &History) -> String {
+pub fn whole(history: &History, layout: &Layout) -> Text {
     let value = |series: &Series, point: Option<&Point>| {
         point.map(|one| Cell::figure(one.value.0, one.interval, series.scale.factor()))
     };
@@ -33,14 +33,18 @@ pub fn whole(history: &History) -> String {
     let all = history.series.iter();
     let changes: Vec<(&Series, &Change)> =
         all.flat_map(|series| series.changes.iter().map(move |change| (series, change))).collect();
-    let table = section::table(&table).unwrap_or_default();
+    let mut text = section::table(&table, layout, "").unwrap_or_default();
     if changes.is_empty() {
-        return table + "no figure changed its level\n";
+        text.append(layout.sentence("no figure changed its level", Tone::Plain));
+        return text;
     }
-    format!("{table}\n{}{}", table_of_changes(&changes), conditions(&changes))
+    text.end_line();
+    text.append(table_of_changes(&changes, layout));
+    text.append(conditions(&changes, layout));
+    text
 }
 
-fn table_of_changes(changes: &[(&Series, &Change)]) -> String {
+fn table_of_changes(changes: &[(&Series, &Change)], layout: &Layout) -> Text {
     let level = |series: &Series, value: f64| Cell::figure(value, None, series.scale.factor());
     let fields = [
         text("changed at", |(_, change): &(&Series, &Change)| change.directory.clone()),
@@ -58,12 +62,12 @@ fn table_of_changes(changes: &[(&Series, &Change)]) -> String {
         }),
     ];
     let table = Table::of(changes.to_vec(), fields).unwrap_or_default();
-    section::table(&table).unwrap_or_default()
+    section::table(&table, layout, "").unwrap_or_default()
 }
 
 /// What else changed with the levels, once for each record.
-fn conditions(changes: &[(&Series, &Change)]) -> String {
-    let mut text = String::new();
+fn conditions(changes: &[(&Series, &Change)], layout: &Layout) -> Text {
+    let mut text = Text::default();
     let mut seen = Vec::new();
     for (_, change) in changes.iter().filter(|(_, change)| !change.conditions.is_empty()) {
         if seen.contains(&&change.directory) {
@@ -73,7 +77,8 @@ fn conditions(changes: &[(&Series, &Change)]) -> String {
         let worth = change.conditions.iter().filter(|one| one.severity > Severity::Note);
         for one in worth.take(MOST_CONDITIONS) {
             let [a, b] = [&one.a, &one.b].map(|text| shortened(text, LONGEST_CONDITION));
-            text += &format!("differs since {}: {}: {a} -> {b}\n", change.directory, one.what);
+            let line = format!("differs since {}: {}: {a} -> {b}", change.directory, one.what);
+            text.append(layout.sentence(&line, Tone::Plain));
         }
     }
     text

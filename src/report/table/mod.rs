@@ -1,27 +1,58 @@
-//! Tables for the terminal, from plain data.
+//! A report as text, from plain data.
 //!
-//! Takes records and the sections of [`super::model`]; gives text. A table is an interface: the
-//! fields of a line are parted by two spaces or more and hold single ones at most (`awk -F'  +'`),
-//! each line of a table has all its fields, units stand in the head, and decimal points stand under
-//! each other. There is no colour and no frame.
+//! Takes records and the sections of [`super::model`]; gives lines: first the answer, then tables,
+//! then what weakens them. [`Layout`] says whether they are for a terminal of some width or for a
+//! program. For a program a table is an interface: the fields of a line are parted by two spaces or
+//! more and hold single ones at most (`awk -F'  +'`), each line of a table has all its fields,
+//! units stand in the head, and decimal points stand under each other. On a terminal no line is
+//! wider than it, a figure and its error are one field, and the columns that decide come first.
 //!
 //! Must never: know where the text goes, or anything that is not in the run directory.
 
 pub mod comparison;
+mod field;
+mod fit;
 pub mod grid;
 pub mod history;
+mod layout;
 mod notes;
 mod section;
+mod text;
+mod warnings;
 
 pub use super::model::Cell;
 pub use grid::Grid;
+pub use layout::{Columns, Layout};
 pub use notes::notes;
+pub use text::{Text, Tone};
+pub use warnings::warnings;
 
+use super::model::Table;
 use super::view::{self, PatternView};
 use crate::record::schema::{Noise, Record};
 
+/// All of it: the answer, the results, and what weakens them.
+pub fn report(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> Text {
+    let mut text = answer(record, patterns, layout);
+    text.append(runs(record, patterns, layout));
+    text.append(notes(record, layout));
+    text
+}
+
+/// The answer, a sentence a line.
+fn answer(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> Text {
+    let mut text = Text::default();
+    for sentence in view::answer(record, patterns) {
+        text.append(layout.sentence(&sentence, Tone::Plain));
+    }
+    if !text.is_empty() {
+        text.end_line();
+    }
+    text
+}
+
 /// The results of a record: those of its runs by the views of patterns, and each graph.
-pub fn runs(record: &Record, patterns: &[&dyn PatternView]) -> String {
+pub fn runs(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> Text {
     let mut sections: Vec<_> = view::pairs(record).into_iter().collect();
     // A line for each of many pairs would hide what they show together; the page has them.
     if record.plan.pairs.is_none() {
@@ -29,11 +60,27 @@ pub fn runs(record: &Record, patterns: &[&dyn PatternView]) -> String {
     }
     sections.extend(view::study(record));
     sections.extend(view::clocks(record));
-    section::blocks(&sections).join("\n")
+    joined(section::blocks(&sections, layout))
 }
 
 /// Gaps that spinning cores saw.
-pub fn noise(all: &[Noise]) -> String {
-    let tables = view::noise_tables(all);
-    tables.iter().filter_map(section::table).collect::<Vec<_>>().join("\n")
+pub fn noise(all: &[Noise], layout: &Layout) -> Text {
+    joined(view::noise_tables(all).iter().filter_map(|table| section::table(table, layout, "")))
+}
+
+/// A table alone.
+pub fn table(table: &Table, layout: &Layout) -> Text {
+    section::table(table, layout, "").unwrap_or_default()
+}
+
+/// Texts with an empty line between two.
+fn joined(all: impl IntoIterator<Item = Text>) -> Text {
+    let mut whole = Text::default();
+    for text in all {
+        if !whole.is_empty() {
+            whole.end_line();
+        }
+        whole.append(text);
+    }
+    whole
 }

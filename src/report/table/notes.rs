@@ -1,30 +1,81 @@
 //! The lines below the tables: the instrument's own error, noise, what was not measured, lost
 //! messages, warnings. One sentence a line; its first word says its kind.
 
+use super::layout::Layout;
+use super::text::{Text, Tone};
+use super::warnings::warnings;
 use crate::options;
 use crate::record::schema::{ClockOffset, ClockReport, Counts, Environment, Noise, Record, Run};
+use crate::report::curves::headline;
 use crate::report::number::{short, span};
 use crate::report::view;
-use crate::report::warnings::{self, named};
+use crate::report::warnings::{named, of_record};
+use crate::stats::Metric;
 
-/// The sentences.
-pub fn notes(record: &Record) -> String {
-    let mut lines = match record.clocks.is_empty() {
-        true => vec![legend(record), instrument(record), clock(record)],
-        false => vec![clock(record)],
-    };
-    lines.extend(record.noise.iter().map(|seen| format!("noise: {}", view::noise_sentence(seen))));
-    lines.extend(hosts(record));
+/// From this share of a latency on, what the instrument adds to it is said beside it.
+const OWN_SHARE: f64 = 0.1;
+
+/// The sentences: those that a reader needs, or all of them where the layout is verbose.
+pub fn notes(record: &Record, layout: &Layout) -> Text {
+    let mut lines = if layout.verbose { background(record) } else { Vec::new() };
+    if !layout.verbose && record.clocks.is_empty() {
+        lines.extend(short_legend(record));
+        lines.extend(own_share(record));
+    }
     lines.extend(clocks(record));
     lines.extend(view::pair_notes(record));
     lines.extend(view::clock_notes(record));
     let missing = record.unavailable.iter();
     lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
     lines.extend(record.faults.iter().map(|fault| format!("fault: {fault}")));
-    lines.extend(record.runs.iter().filter_map(astray));
-    lines.extend(rounds(record));
-    let notes: String = lines.iter().map(|line| line.replace('\n', " ") + "\n").collect();
-    notes + &warnings::text(&warnings::of_record(record, &[]))
+    lines.extend(record.runs.iter().filter(|_| layout.verbose).filter_map(astray));
+    lines.extend(rounds(record, layout.verbose));
+    let mut text = Text::default();
+    lines.iter().for_each(|line| text.append(layout.sentence(line, Tone::Head)));
+    text.append(warnings(&of_record(record, &[]), layout));
+    text
+}
+
+/// The legend, the instrument, the clock, the noise and the hosts.
+fn background(record: &Record) -> Vec<String> {
+    let mut lines = match record.clocks.is_empty() {
+        true => vec![legend(record), instrument(record), clock(record)],
+        false => vec![clock(record)],
+    };
+    lines.extend(record.noise.iter().map(|seen| format!("noise: {}", view::noise_sentence(seen))));
+    lines.extend(hosts(record));
+    lines
+}
+
+/// What the signs in the tables mean.
+fn short_legend(record: &Record) -> Option<String> {
+    let has_figures =
+        record.runs.iter().any(|run| !run.figures.is_empty() || !run.rates.is_empty());
+    let legend = "figures: ± or (low..high): 95 % interval; ≤ ≥: its far end; ±?: unresolved; \
+                  !: see the warnings";
+    has_figures.then(|| legend.to_owned())
+}
+
+/// What the instrument adds to the shortest latency, where that is no small part of it.
+fn own_share(record: &Record) -> Option<String> {
+    let own = &record.instrument;
+    let shortest = record.runs.iter().filter_map(|run| {
+        let metric =
+            headline(run).filter(|metric| !matches!(metric, Metric::Lateness | Metric::Post))?;
+        // Half of a round trip has half of it.
+        let added = own.overhead_p50_ns * if metric == Metric::HalfRtt { 0.5 } else { 1.0 };
+        Some((run.quantile(metric, 0.5)?.0, added, run, metric))
+    });
+    let (p50, added, run, metric) = shortest.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    (own.count > 0 && added > OWN_SHARE * p50).then(|| {
+        format!(
+            "instrument: adds {} to the {} of {}: {}",
+            span(added),
+            span(p50),
+            run.label,
+            metric.name()
+        )
+    })
 }
 
 fn legend(record: &Record) -> String {
@@ -155,8 +206,8 @@ fn astray(run: &Run) -> Option<String> {
 }
 
 /// Why the rounds stopped, if not by their number.
-fn rounds(record: &Record) -> Vec<String> {
-    let until = record.plan.rounds.until.is_some();
+fn rounds(record: &Record, verbose: bool) -> Vec<String> {
+    let until = verbose && record.plan.rounds.until.is_some();
     let runs = record.runs.iter().filter(|run| until || !run.complete);
     grouped(runs.map(|run| {
         let word = if run.complete { "rounds" } else { "incomplete" };
@@ -171,7 +222,7 @@ fn grouped<'a>(all: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<St
         let (word, text, _) = group[0];
         let mut labels: Vec<&str> = group.iter().map(|one| one.2).collect();
         labels.dedup();
-        format!("{word}: {}: {text}", named(&labels))
+        format!("{word}: {}: {text}", named(&labels, true))
     };
     let groups = options::grouped(all, |a, b| (a.0, a.1) == (b.0, b.1));
     groups.into_iter().map(line).collect()

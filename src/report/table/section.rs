@@ -1,69 +1,82 @@
 //! A section as text: each table as a [`Grid`], a matrix as one or as its range, notes a line each.
 
-use super::grid::{Field, Grid};
+use super::fit::Head;
+use super::grid::Grid;
+use super::layout::Layout;
+use super::text::{Text, Tone};
 use crate::report::model::{Cell, HeatMap, Note, Section, Table};
 use crate::report::number::short;
 
 /// Most names of which a matrix is printed: more do not fit a terminal, and the page has them.
 const MOST: usize = 16;
+/// The report of a run has all columns in its page.
+const PAGE: &str = ", or the page";
 
 /// The blocks of sections: first the tables that answer the question.
-pub fn blocks(sections: &[Section]) -> Vec<String> {
-    let results = sections.iter().flat_map(|section| &section.results).filter_map(table);
-    results.chain(sections.iter().flat_map(section)).collect()
+pub fn blocks(sections: &[Section], layout: &Layout) -> Vec<Text> {
+    let results = sections.iter().flat_map(|section| &section.results);
+    let results = results.filter_map(|one| table(one, layout, PAGE));
+    results.chain(sections.iter().flat_map(|one| section(one, layout))).collect()
 }
 
-fn section(section: &Section) -> Vec<String> {
-    let mut blocks: Vec<String> =
-        section.tables.iter().filter_map(table).chain(section.maps.iter().map(map)).collect();
-    let notes = notes(&section.notes);
+fn section(section: &Section, layout: &Layout) -> Vec<Text> {
+    let tables = section.tables.iter().filter_map(|one| table(one, layout, PAGE));
+    let maps = section.maps.iter().map(|one| map(one, layout));
+    let mut blocks: Vec<Text> = tables.chain(maps).collect();
+    let mut notes = notes(&section.notes, layout);
     match blocks.first_mut() {
-        Some(first) => first.insert_str(0, &notes),
+        Some(first) => {
+            notes.append(std::mem::take(first));
+            *first = notes;
+        }
         None if notes.is_empty() => {}
         None => blocks.push(notes),
     }
-    blocks.extend(section.parts.iter().flat_map(self::section));
+    blocks.extend(section.parts.iter().flat_map(|part| self::section(part, layout)));
     blocks
 }
 
-fn notes(notes: &[Note]) -> String {
+fn notes(notes: &[Note], layout: &Layout) -> Text {
+    let mut text = Text::default();
     let shown = notes.iter().filter(|note| note.show.on_terminal());
-    shown.map(|note| format!("{}\n", note.text.replace('\n', " "))).collect()
+    shown.for_each(|note| text.append(layout.sentence(&note.text, Tone::Head)));
+    text
 }
 
-/// A table with its caption and its notes; `None` where the terminal does not show it.
-pub fn table(table: &Table) -> Option<String> {
+/// A table with its caption and its notes; `None` where the terminal does not show it. `elsewhere`:
+/// what else shows the columns that do not fit.
+pub fn table(table: &Table, layout: &Layout, elsewhere: &str) -> Option<Text> {
     if !table.show.on_terminal() || table.rows.is_empty() {
         return None;
     }
-    let shown: Vec<bool> = table.columns.iter().map(|one| one.show.on_terminal()).collect();
-    let columns = table.columns.iter().filter(|column| column.show.on_terminal());
-    let mut grid = Grid::new(columns.flat_map(|column| {
-        let head = format!("{} {}", column.head, column.unit).trim().to_owned();
-        std::iter::once(head).chain(column.with_error.then(|| "±".to_owned()))
-    }));
+    let columns = || table.columns.iter().filter(|column| column.show.on_terminal());
+    let mut grid = Grid::of(columns().map(Head::from));
     for row in &table.rows {
-        let cells = row.cells.iter().zip(&table.columns).zip(&shown);
-        let shown = cells.filter(|(_, shown)| **shown).map(|(both, _)| both);
-        grid.fields(shown.flat_map(|(cell, column)| {
-            let (value, error) = Field::of(cell);
-            std::iter::once(value).chain(column.with_error.then_some(error))
-        }));
+        let cells = row.cells.iter().zip(&table.columns);
+        grid.row(
+            cells.filter(|(_, column)| column.show.on_terminal()).map(|(cell, _)| cell.clone()),
+        );
     }
-    let caption = notes(std::slice::from_ref(&table.caption));
-    let caption = if table.caption.text.is_empty() { "" } else { &caption };
-    Some(format!("{caption}{grid}{}", notes(&table.notes)))
+    let caption = std::slice::from_ref(&table.caption);
+    let mut text = match table.caption.text.is_empty() {
+        true => Text::default(),
+        false => notes(caption, layout),
+    };
+    let (lines, left_out) = grid.text(layout);
+    text.append(lines);
+    if left_out > 0 {
+        let plural = if left_out == 1 { "" } else { "s" };
+        let more = format!("{left_out} more column{plural}: --columns all{elsewhere}");
+        text.append(layout.sentence(&more, Tone::Plain));
+    }
+    text.append(notes(&table.notes, layout));
+    Some(text)
 }
 
-fn map(map: &HeatMap) -> String {
+fn map(map: &HeatMap, layout: &Layout) -> Text {
     let names = map.names.len();
-    let out = format!("{}, in {}: {}\n", map.title, map.unit, map.axes);
-    if names > MOST {
-        let range = map.range().map_or("nothing was measured".into(), |(low, high)| {
-            format!("{} to {}", short(low * map.scale), short(high * map.scale))
-        });
-        return format!("{out}{names} hosts, {range}; the page shows all\n");
-    }
+    let mut text =
+        layout.sentence(&format!("{}, in {}: {}", map.title, map.unit, map.axes), Tone::Head);
     let mut grid = Grid::new(std::iter::once("host").chain(map.names.iter().map(String::as_str)));
     for (row, name) in map.names.iter().enumerate() {
         let cell = |column| match map.cell(row, column) {
@@ -72,7 +85,16 @@ fn map(map: &HeatMap) -> String {
         };
         grid.row(std::iter::once(name.as_str().into()).chain((0..names).map(cell)));
     }
-    out + &grid.to_string()
+    if names <= MOST && grid.is_whole(layout) {
+        text.append(grid.text(layout).0);
+        return text;
+    }
+    let range = map.range().map_or("nothing was measured".into(), |(low, high)| {
+        format!("{} to {}", short(low * map.scale), short(high * map.scale))
+    });
+    let range = format!("{names} hosts, {range}; the page shows all");
+    text.append(layout.sentence(&range, Tone::Plain));
+    text
 }
 
 #[cfg(test)]
@@ -102,13 +124,13 @@ mod tests {
 
     #[test]
     fn a_table_has_a_field_for_each_error_and_leaves_out_what_the_page_alone_shows() {
-        let text = table(&made()).unwrap();
+        let text = table(&made(), &Layout::default(), "").unwrap().to_string();
         let expected = "name  size B       p50 us      ±  share %\n\
                         a b    65536        1.500  ±0.15    12.00\n\
                         -      65536  n too small      -    12.00\n\
                         below it\n";
         assert_eq!(text, expected);
-        assert_eq!(table(&made().show(Show::Page)), None);
+        assert_eq!(table(&made().show(Show::Page), &Layout::default(), ""), None);
     }
 
     #[test]
@@ -117,7 +139,8 @@ mod tests {
         one.notes = vec!["graph: one".into(), Note::new("hidden", Show::Page)];
         one.tables = vec![made()];
         let two = Section { results: vec![made()], ..Section::new("two", "Two") };
-        let blocks = blocks(&[one, two]);
+        let blocks = blocks(&[one, two], &Layout::default());
+        let blocks: Vec<String> = blocks.iter().map(Text::to_string).collect();
         assert!(blocks[0].starts_with("name") && blocks[1].starts_with("graph: one\nname"));
         assert_eq!(blocks.len(), 2);
     }
@@ -127,9 +150,10 @@ mod tests {
         let mut small = HeatMap { title: "p50".into(), scale: 1e-3, ..HeatMap::default() };
         small.names = ["here", "there"].map(String::from).to_vec();
         small.cells.insert((0, 1), HeatCell { value: Value(2500.0), run: 3 });
-        let rows: Vec<String> = map(&small).lines().map(String::from).collect();
+        let text = |map: &HeatMap| super::map(map, &Layout::default()).to_string();
+        let rows: Vec<String> = text(&small).lines().map(String::from).collect();
         assert_eq!(rows[2].split_whitespace().collect::<Vec<_>>(), ["here", "-", "2.500"]);
         small.names = vec![String::new(); MOST + 1];
-        assert!(map(&small).ends_with("17 hosts, 2.500 to 2.500; the page shows all\n"));
+        assert!(text(&small).ends_with("17 hosts, 2.500 to 2.500; the page shows all\n"));
     }
 }

@@ -3,6 +3,7 @@
 //! A pattern has a view of its own, which knows what its runs are made of. The others go by what a
 //! record says of any run.
 
+pub mod answer;
 mod clocks;
 mod figures;
 mod lead;
@@ -25,13 +26,20 @@ pub use study::section as study;
 pub use sweep::section as sweep;
 
 use super::model::Section;
+use super::warnings::mark;
 use crate::record::schema::Record;
+pub use answer::answer;
 
 /// What a report needs of a pattern, or of several together.
 pub trait PatternView: Sync {
     /// All that a record says of its runs in a form of its own; `None` where there is nothing.
     fn section(&self, _record: &Record) -> Option<Section> {
         None
+    }
+
+    /// What its runs answer, in a sentence or two; none where a general one says it.
+    fn answer(&self, _record: &Record) -> Vec<String> {
+        Vec::new()
     }
 
     /// What replaces all other results of a record; `None`: they are shown.
@@ -47,9 +55,15 @@ pub trait PatternView: Sync {
 
 /// The results of all runs: what no pattern shows by itself first.
 pub fn results(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
-    if let Some(whole) = patterns.iter().find_map(|pattern| pattern.whole(record)) {
-        return vec![whole];
-    }
-    let own: Vec<Section> = patterns.iter().filter_map(|one| one.section(record)).collect();
-    results::section(record, &own).into_iter().chain(own).collect()
+    let mut sections: Vec<Section> = match patterns.iter().find_map(|pattern| pattern.whole(record))
+    {
+        Some(whole) => vec![whole],
+        None => {
+            let own: Vec<Section> = patterns.iter().filter_map(|one| one.section(record)).collect();
+            results::section(record, &own).into_iter().chain(own).collect()
+        }
+    };
+    let tables = sections.iter_mut().flat_map(|one| one.results.iter_mut().chain(&mut one.tables));
+    mark(record, tables);
+    sections
 }

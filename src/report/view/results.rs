@@ -2,7 +2,7 @@
 
 use crate::record::schema::{Figure, Metric, RateMetric, Record, Run};
 use crate::report::model::{
-    Cell, Note, OfRun, Section, Show, Table, ends, figure, number, own, text,
+    Cell, Note, OfRun, Rank, Section, Show, Table, ends, figure, number, own, text,
 };
 use crate::report::number::THOUSANDS;
 use crate::stats::Summary;
@@ -41,7 +41,7 @@ fn lines(run: &Run) -> impl Iterator<Item = Line<'_>> {
 }
 
 fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
-    let quantile = |p| move |line: &Line<'_>| Cell::quantile(Some(&line.figure.summary), p);
+    let quantile = |p| move |line: &Line<'_>| Cell::of_run(Some(line.run), line.figure.metric, p);
     let has_pace = runs.iter().any(|run| run.case.point.is_some());
     let pace = has_pace.then(|| text("pace", |line: &Line<'_>| line.run.case.point.clone()));
     let pair = record
@@ -52,15 +52,19 @@ fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
     let above = format!("above {}", record.plan.threshold);
     let fields = [
         text("metric", |line: &Line<'_>| line.figure.metric.name()),
-        number("size", "B", |line: &Line<'_>| Cell::Size(line.run.case.size.0)),
+        number("size", "B", |line: &Line<'_>| Cell::Size(line.run.case.size.0)).rank(Rank::Label),
         figure("p50", "us", quantile(0.5)),
         figure("p99", "us", quantile(0.99)),
         figure("p99.9", "us", quantile(0.999)),
-        number("max", "us", |line: &Line<'_>| Cell::maximum(Some(&line.figure.summary))),
-        text("of rounds", |line: &Line<'_>| Cell::maxima(Some(&line.figure.summary))),
-        number("n", "", |line: &Line<'_>| Cell::Count(line.figure.summary.count)),
-        number("lost", "", |line: &Line<'_>| Cell::lost(line.run.counts.lost)),
-        number(&format!("% {above}"), "", |line: &Line<'_>| slow(&line.figure.summary)),
+        number("max", "us", |line: &Line<'_>| {
+            Cell::maximum_of_run(Some(line.run), line.figure.metric)
+        }),
+        text("of rounds", |line: &Line<'_>| Cell::maxima(Some(&line.figure.summary)))
+            .rank(Rank::More),
+        number("n", "", |line: &Line<'_>| Cell::Count(line.figure.summary.count)).rank(Rank::More),
+        number("lost", "", |line: &Line<'_>| Cell::lost(line.run.counts.lost)).rank(Rank::More),
+        number(&format!("% {above}"), "", |line: &Line<'_>| slow(&line.figure.summary))
+            .rank(Rank::More),
     ];
     let rows = runs.iter().flat_map(|run| lines(run));
     let table = Table::of(rows, own(record).into_iter().chain(named).chain(ends()).chain(fields))?;
@@ -84,7 +88,7 @@ fn slow(summary: &Summary) -> Cell {
 fn rates(record: &Record, runs: Vec<&Run>) -> Option<Table> {
     let rate = |metric| move |run: &&Run| Cell::rate(Some(run), metric, THOUSANDS);
     let fields = [
-        number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)),
+        number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)).rank(Rank::Label),
         number("offered", "k msg/s", rate(RateMetric::OfferedRate)),
         figure("achieved", "k msg/s", rate(RateMetric::AchievedRate)),
         figure("delivered", "k msg/s", rate(RateMetric::MessageRate)),

@@ -4,6 +4,7 @@ use crate::pattern::prelude::*;
 use crate::pattern::rpc::lengths::{Lengths, OfSize};
 use crate::pattern::rpc::spec::{Slowdown, Spec};
 use crate::report::number::{GIGABITS, US};
+use crate::report::view::answer::{Compared, Named, ends_of};
 
 /// A run with what it sends, and what the record says of its lengths.
 pub(super) struct Sent<'a> {
@@ -84,6 +85,29 @@ impl Length<'_> {
             self.of.slowdown(self.sent.rpc.slowdown, p).filter(|_| self.base_ns().is_some());
         found.map_or(Cell::None, |(ratio, interval)| Cell::figure(ratio, interval, 1.0))
     }
+}
+
+/// Which of the runs of a load has the least mean slowdown; of one run, its slowdown.
+pub(super) fn answer<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
+    let named = runs.filter_map(Sent::of).filter_map(|sent| {
+        let Cell::Figure(mean) = sent.slowdown() else { return None };
+        let Cell::Text(load) = sent.load() else { return None };
+        let named = Named { name: ends_of(sent.run), value: mean.value.0, interval: mean.interval };
+        Some((format!("{} at {load}", sent.rpc.workload.label()), named))
+    });
+    let of_load = |group: Vec<(String, Named)>| {
+        let load = group[0].0.clone();
+        let all: Vec<Named> = group.into_iter().map(|(_, named)| named).collect();
+        match all.as_slice() {
+            [one] => Some(format!("{load}: mean slowdown of {} {}.", one.name, one.text(1.0, ""))),
+            all => {
+                let (word, what, unit) = ("best", "mean slowdown", "");
+                let least = Compared { word, what, scale: 1.0, unit, more_is_better: false };
+                least.best(all).map(|said| format!("{load}: {said}"))
+            }
+        }
+    };
+    grouped(named, |a, b| a.0 == b.0).into_iter().filter_map(of_load).collect()
 }
 
 /// What the times of each length are held against.

@@ -9,11 +9,16 @@ use crate::plan::Study;
 use crate::plan::study::{Axis, Graph, GraphKind};
 use crate::record::schema::{Record, Run};
 use crate::report::model::{
-    Cell, Note, OfRun, Section, Show, Table, TableField, figure, number, prose, text,
+    Cell, Note, OfRun, Rank, Section, Show, Table, TableField, extent, figure, number, prose, text,
 };
-use crate::report::number::{PERCENT, THOUSANDS};
+use crate::report::number::{PERCENT, Room, THOUSANDS, compact, short};
 use crate::report::scale::Scale;
+use crate::report::warnings::mark;
 use lines::{Beside, Line, MANY_MISSED, columns, lines, shown};
+
+/// A figure that differs from a published one by at most this share is near it: machines of one
+/// kind differ by as much.
+const NEAR: f64 = 0.1;
 
 /// A part for each graph; `None` where the record is of no study.
 pub fn section(record: &Record) -> Option<Section> {
@@ -25,7 +30,31 @@ pub fn section(record: &Record) -> Option<Section> {
     section.notes.extend(study.quick.then(|| quick.into()));
     let graphs = study.graphs.iter().enumerate();
     section.parts = graphs.map(|(index, graph)| part(record, study, graph, index)).collect();
+    mark(record, section.parts.iter_mut().flat_map(|part| &mut part.tables));
     Some(section)
+}
+
+/// What the study asks, and how far what it measured is from what was published; none where the
+/// record is of no study, or nothing was published.
+pub fn answer(record: &Record) -> Vec<String> {
+    let Some(study) = &record.plan.study else { return Vec::new() };
+    let graphs = || study.graphs.iter().map(|graph| lines(record, study, graph));
+    let ratios: Vec<f64> = graphs()
+        .flatten()
+        .flat_map(|line| line.beside)
+        .filter_map(|beside| beside.ratio.filter(|ratio| ratio.is_finite()))
+        .collect();
+    let Some((least, most)) = extent(ratios.iter().copied()) else { return Vec::new() };
+    let near = ratios.iter().filter(|ratio| (*ratio - 1.0).abs() <= NEAR).count();
+    vec![format!(
+        "{}: {near} of {} figures are within {} % of the published ones; ours are {} to {} times \
+         them.",
+        study.title.trim_end_matches(['.', '?']),
+        ratios.len(),
+        short(NEAR * PERCENT),
+        compact(least, None, 1.0, Room::Enough).0,
+        compact(most, None, 1.0, Room::Enough).0
+    )]
 }
 
 fn part(record: &Record, study: &Study, graph: &Graph, index: usize) -> Section {
@@ -76,7 +105,11 @@ fn table(graph: &Graph, lines: &[Line<'_>]) -> Option<Table> {
     }
     fields.extend(columns(graph.kind).iter().enumerate().map(|(at, axis)| place(*axis, at)));
     let ours = move |row: &Row<'_>| match row.line.figure {
-        Some((value, interval)) => Cell::figure(value, interval, scale.factor()),
+        Some((value, interval)) => {
+            let quantile = (scale == Scale::Time).then_some(graph.quantile);
+            let cell = Cell::figure(value, interval, scale.factor());
+            cell.of(Some(row.line.run), row.line.metric, quantile)
+        }
         None if row.line.is_measured() => Cell::TooSmall,
         None => Cell::None,
     };
@@ -96,7 +129,7 @@ fn table(graph: &Graph, lines: &[Line<'_>]) -> Option<Table> {
             |row: &Row<'_>| row.beside.map(|beside| Cell::from(beside.reference.name.as_str()));
         fields.push(number("published", scale.unit(), published));
         fields.push(number("ratio", "", ratio));
-        fields.push(text("published in", source));
+        fields.push(text("published in", source).rank(Rank::More));
     }
     let table = Table::of(rows, fields)?;
     let caption = Note::new(format!("Figures: {}", graph.title), Show::Page);
@@ -107,7 +140,9 @@ fn table(graph: &Graph, lines: &[Line<'_>]) -> Option<Table> {
 fn place<'a>(axis: Axis, at: usize) -> TableField<'a, Row<'a>> {
     let value = move |row: &Row<'_>| row.line.at.get(at).copied().unwrap_or(f64::NAN);
     match axis {
-        Axis::Size => number("size", "B", move |row| Cell::Size(value(row) as u64)),
+        Axis::Size => {
+            number("size", "B", move |row| Cell::Size(value(row) as u64)).rank(Rank::Label)
+        }
         Axis::Values => number("values", "", move |row| Cell::Count(value(row) as u64)),
         Axis::Clients => number("clients", "", move |row| Cell::Count(value(row) as u64)),
         Axis::Rate => {

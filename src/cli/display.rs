@@ -1,0 +1,67 @@
+//! The options of commands that print tables: which columns, how much, and in colour or not.
+
+use crate::options::{Given, OptionDef, OptionTable, under};
+use crate::report::table::{Columns, Layout};
+
+/// The heading of what is printed and written.
+pub(super) const OUTPUT: &str = "Output";
+
+crate::options::named_enum! {
+    /// When output has colours.
+    #[derive(Default)]
+    pub enum Color {
+        /// On a terminal, but for NO_COLOR, TERM=dumb and such; CLICOLOR_FORCE: always.
+        #[default]
+        Auto = "auto",
+        /// Whatever stdout is.
+        Always = "always",
+        /// Never.
+        Never = "never",
+    }
+}
+
+/// How the output of a command is to look, wherever it goes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Display {
+    /// The columns of its tables.
+    pub columns: Columns,
+    /// Whether it tells everything.
+    pub verbose: bool,
+    /// When it has colours.
+    pub color: Color,
+}
+
+pub(super) const COLUMNS: OptionDef = OptionDef::parsed::<Columns>(
+    "columns",
+    "Columns of the tables: 'all', or names from their heads, such as p50,p99.9,lost",
+)
+.metavar("NAMES")
+.default_note("on a terminal those that fit, else all");
+
+pub(super) const VERBOSE: OptionDef = OptionDef::flag(
+    "verbose",
+    "Also print notes, all warnings, and what the instrument, clock and noise add",
+);
+
+pub(super) const COLOR: OptionDef =
+    OptionDef::choice::<Color>("color", "When to print colours").metavar("WHEN").default("auto");
+
+/// All three.
+pub(super) const DISPLAY: OptionTable = &under(OUTPUT, [COLUMNS, VERBOSE, COLOR]);
+
+impl Display {
+    /// What was asked for.
+    pub fn of(given: &Given) -> Display {
+        Display {
+            columns: given.get("columns").unwrap_or_default(),
+            verbose: given.flag("verbose"),
+            color: given.choice("color").unwrap_or_default(),
+        }
+    }
+
+    /// The layout of text that goes to something of this width.
+    pub fn layout(&self, width: Option<usize>) -> Layout {
+        let layout = width.map_or_else(Layout::default, Layout::of_width);
+        Layout { columns: self.columns.clone(), verbose: self.verbose, ..layout }
+    }
+}

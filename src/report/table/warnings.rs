@@ -1,0 +1,64 @@
+//! Warnings as lines of text: the worst first, each with what to do.
+
+use super::layout::Layout;
+use super::text::{Text, Tone};
+use crate::options::each_once;
+use crate::report::warnings::{Entry, Group, named};
+use crate::warning::{RecordedWarning, Severity};
+
+/// Most kinds of warnings that are shown where not all are asked for.
+const MOST: usize = 5;
+
+/// Groups of warnings as lines: the worst few, or all of them and the notes where the layout is
+/// verbose.
+pub fn warnings(groups: &[Group<'_>], layout: &Layout) -> Text {
+    let is_note = |group: &Group<'_>| group.first().severity == Severity::Note;
+    let shown =
+        |(at, group): &(usize, &Group<'_>)| layout.verbose || (*at < MOST && !is_note(group));
+    let mut text = Text::default();
+    for (_, group) in groups.iter().enumerate().filter(shown) {
+        text.append(lines(group, layout));
+    }
+    if layout.verbose {
+        return text;
+    }
+    let notes = groups.iter().filter(|group| is_note(group)).count();
+    let others = (groups.len() - notes).saturating_sub(MOST);
+    let count = |n: usize, what: &str| {
+        (n > 0).then(|| format!("{n} {what}{}", if n == 1 { "" } else { "s" }))
+    };
+    let left: Vec<String> =
+        [count(others, "more warning"), count(notes, "note")].into_iter().flatten().collect();
+    if !left.is_empty() {
+        let left = format!("{}: --verbose, or the page", left.join(" and "));
+        text.append(layout.sentence(&left, Tone::Plain));
+    }
+    text
+}
+
+/// What is about the whole record one by one, what is about runs or hosts once with their labels,
+/// and the advice.
+fn lines(group: &Group<'_>, layout: &Layout) -> Text {
+    let mut text = Text::default();
+    let mut line = |entry: &Entry<'_>, labels: &str| {
+        let RecordedWarning { severity, sentence, .. } = entry.warning;
+        let tone = match severity {
+            Severity::Note => Tone::Faint,
+            Severity::Warning => Tone::Uncertain,
+            Severity::Severe => Tone::Bad,
+        };
+        text.append(layout.sentence(&format!("{}: {labels}{sentence}", severity.name()), tone));
+    };
+    let most = if layout.verbose { usize::MAX } else { 1 };
+    let whole = group.entries.iter().filter(|entry| entry.labels.is_empty());
+    whole.take(most).for_each(|entry| line(entry, ""));
+    if let Some(entry) = group.entries.iter().find(|entry| !entry.labels.is_empty()) {
+        let labels = each_once(group.labels());
+        line(entry, &format!("{}: ", named(&labels, layout.verbose)));
+    }
+    let advice = group.first().advice.as_str();
+    if !advice.is_empty() {
+        text.append(layout.sentence(&format!("  advice: {advice}"), Tone::Faint));
+    }
+    text
+}
