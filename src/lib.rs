@@ -24,12 +24,6 @@ macro_rules! ensure {
     };
 }
 
-/// The version, with the commit of which a release is made (`0.1.0 (1a2b3c4)`).
-pub const VERSION: &str = match option_env!("WIREGAUGE_VERSION") {
-    Some(of_release) => of_release,
-    None => env!("CARGO_PKG_VERSION"),
-};
-
 pub mod units;
 
 pub mod options;

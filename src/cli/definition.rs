@@ -5,6 +5,7 @@ use super::peers::page;
 use super::screen::{self, Screen};
 use super::tables::{self, argument, of_command, of_pattern, read_command};
 use super::{Command, commands, common_options, complete, manual, refuse};
+use crate::host::TOOL_VERSION;
 use crate::options::{self, Named, OptionDef, UsageError};
 use crate::pattern::registry;
 use crate::transport::TransportKind;
@@ -76,7 +77,7 @@ fn others() -> impl Iterator<Item = &'static CommandDef> {
 pub fn definition(with_settings: bool) -> clap::Command {
     let survey = &commands::SURVEY;
     let root = clap::Command::new("wiregauge")
-        .version(crate::VERSION)
+        .version(TOOL_VERSION)
         .about(ABOUT)
         .after_help(EXAMPLES)
         .args_conflicts_with_subcommands(true)

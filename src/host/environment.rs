@@ -7,6 +7,12 @@ use super::{CpuState, Discipline, Interface, Node, Processor, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The program's version, with the commit of which a release is made (`0.1.0 (1a2b3c4)`).
+pub const TOOL_VERSION: &str = match option_env!("WIREGAUGE_VERSION") {
+    Some(of_release) => of_release,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// What a result depends on. What the host does not show is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -80,7 +86,7 @@ impl Environment {
         const KERNEL: &str = "/proc/sys/kernel";
         const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0";
         let clocks = tree.text(&format!("{CLOCKS}/available_clocksource")).unwrap_or_default();
-        let tool = ("wiregauge".to_string(), crate::VERSION.to_string());
+        let tool = ("wiregauge".to_string(), TOOL_VERSION.to_string());
         Environment {
             host: tree.text(&format!("{KERNEL}/hostname")).unwrap_or_default(),
             kernel: tree.text(&format!("{KERNEL}/osrelease")),

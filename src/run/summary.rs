@@ -2,7 +2,7 @@
 
 use super::{RunContext, overhead};
 use crate::clock::ChosenClock;
-use crate::host::{Claims, Environment, Noise, format_cpus, interface_with};
+use crate::host::{Claims, Environment, Noise, TOOL_VERSION, format_cpus, interface_with};
 use crate::plan::{HostPair, Plan};
 use crate::record::schema::{OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION};
 use crate::warning::Warning;
@@ -24,7 +24,7 @@ pub fn record(
     Record {
         schema: SCHEMA.into(),
         version: VERSION,
-        tool: crate::VERSION.into(),
+        tool: TOOL_VERSION.into(),
         command: context.command.clone(),
         started: started.to_string(),
         finished: Timestamp::now().to_string(),
