@@ -17,11 +17,6 @@ const GLIBC: Version = Version(2, 28);
 const MOST_BYTES: u64 = 12_000_000;
 /// The linker and what calls it, from PyPI.
 const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
-const SHELLS: [(&str, &str); 3] = [
-    ("bash", "share/bash-completion/completions/wiregauge"),
-    ("zsh", "share/zsh/site-functions/_wiregauge"),
-    ("fish", "share/fish/vendor_completions.d/wiregauge.fish"),
-];
 const SERVICE: &str = "lib/systemd/system/wiregauge-agent.service";
 const DOCUMENTS: [&str; 5] =
     ["README.md", "METHOD.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
@@ -127,14 +122,8 @@ impl Release {
         }
         make("lib/systemd/system")?;
         copy(&self.root.join("deploy/wiregauge-agent.service"), &tree.join(SERVICE))?;
-        let pages = make("share/man")?;
-        run(Command::new(program).args(["man", "--dir"]).arg(&pages))?;
-        for (shell, place) in SHELLS {
-            let path = tree.join(place);
-            make(Path::new(place).parent().and_then(Path::to_str).unwrap_or_default())?;
-            let script = text(Command::new(program).args(["completions", shell]))? + "\n";
-            fs::write(&path, script).map_err(|error| format!("{}: {error}", path.display()))?;
-        }
+        run(Command::new(program).args(["man", "--dir"]).arg(tree.join("share/man")))?;
+        run(Command::new(program).args(["completions", "--dir"]).arg(tree.join("share")))?;
         Ok(tree)
     }
 

@@ -76,8 +76,8 @@ pub fn build(root: &Path, copy: &Path, level: Level) -> Result<Built, String> {
     let said = String::from_utf8_lossy(&output.stdout);
     let messages = || said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     if output.status.success() {
-        let program = messages().filter_map(|m| Some(PathBuf::from(m["executable"].as_str()?)));
-        return program.last().map(Built::Program).ok_or("cargo built no program".to_owned());
+        let mut program = messages().filter_map(|m| Some(PathBuf::from(m["executable"].as_str()?)));
+        return program.next_back().map(Built::Program).ok_or("cargo built no program".to_owned());
     }
     let errors: Vec<CompilerError> =
         messages().filter(|m| m["message"]["level"] == "error").map(|m| error(&m)).collect();

@@ -28,11 +28,11 @@ pub fn switch(text: &str, mutants: &[(usize, &Mutant)]) -> Switched {
         alike.push((*number, mutant));
     }
     // At one place: what ends, the innermost first; bodies; what begins, the outermost first.
-    let mut edges: Vec<(usize, u8, usize, &[(usize, &Mutant)])> = Vec::new();
+    let mut edges = Vec::new();
     edges.extend(bodies.iter().map(|(at, alike)| (*at, 1, 0, &alike[..])));
     for ((start, end), alike) in &expressions {
-        edges.push((*start, 2, usize::MAX - end, alike));
-        edges.push((*end, 0, usize::MAX - start, alike));
+        edges.push((*start, 2, usize::MAX - end, &alike[..]));
+        edges.push((*end, 0, usize::MAX - start, &alike[..]));
     }
     edges.sort_by_key(|(at, kind, order, _)| (*at, *kind, *order));
 

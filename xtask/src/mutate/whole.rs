@@ -95,17 +95,14 @@ pub fn mutate_all(paths: &[&str]) -> Result<(), String> {
     let reached = reached(&program)?;
     let left = tried.iter().filter(|one| one.verdict.is_none()).count();
     eprintln!("{} mutants, {left} to try", tried.len());
-    for number in 0..tried.len() {
-        if tried[number].verdict.is_some() {
-            continue;
-        }
+    for (number, one) in tried.iter_mut().enumerate().filter(|(_, one)| one.verdict.is_none()) {
         let tests = reached.get(&number).map_or(&[][..], Vec::as_slice);
-        let verdict = decide(&program, number, &tried[number].mutant, tests)?;
-        decided.keep(&tried[number].key, &verdict)?;
+        let verdict = decide(&program, number, &one.mutant, tests)?;
+        decided.keep(&one.key, &verdict)?;
         if !matches!(verdict, Verdict::Noticed(_)) {
-            eprintln!("{}", line(&tried[number].mutant, &verdict));
+            eprintln!("{}", line(&one.mutant, &verdict));
         }
-        tried[number].verdict = Some(verdict);
+        one.verdict = Some(verdict);
     }
     report(&root, &sources, &tried)
 }
