@@ -61,7 +61,7 @@ fn plan(messages: u64) -> Loop {
         window: 64,
         every: 1,
         check: true,
-        warmup_time: TickSpan(1_000_000_000),
+        warmup_time: Some(TickSpan(1_000_000_000)),
         loss_after: Some(TickSpan(1_000_000)),
         drain: TickSpan(1_000_000),
         lead: TickSpan(1000),

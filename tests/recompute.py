@@ -169,7 +169,8 @@ def between(rounds, ordered, p):
         squares = ((counts - share * lengths) ** 2).sum(axis=0)
         return share, t * np.sqrt(many / (many - 1) * squares) / lengths.sum()
 
-    grid = [r[max(-(-len(r) * k // GRID), 1) - 1] for r in rounds for k in range(GRID + 1)]
+    steps = min(max(64 * GRID // many, 16), GRID)
+    grid = [r[max(-(-len(r) * k // steps), 1) - 1] for r in rounds for k in range(steps + 1)]
     grid = np.unique(grid)
     share, error = shares(grid)
     low = np.flatnonzero(share + error >= p)[0]

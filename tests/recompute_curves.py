@@ -63,7 +63,9 @@ def curves(record):
         case = run["case"]
         if case["pattern"] == "load" and not case["spec"]["probe"]:
             found[run["index"]] = None
-            place = (case["transport"], case["wait"], case["size"], str(case["spec"]["buffers"]))
+            hosts = [rank["host"] for rank in case["topology"]["ranks"]]
+            place = (case["transport"], case["wait"], case["size"], str(case["spec"]["buffers"]),
+                     str(hosts))
             first.setdefault(place, []).append(run)
     for runs in first.values():
         points = [run for run in runs if isinstance(run["case"]["schedule"], dict)]

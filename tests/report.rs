@@ -6,6 +6,7 @@ use wiregauge::pattern::registry;
 use wiregauge::record::schema::{ClockOffset, Record, Round};
 use wiregauge::report::html;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
+use wiregauge::transport::TransportKind;
 
 fn summary(count: u64, max: Value) -> Value {
     json!({
@@ -118,6 +119,7 @@ fn rounds_that_the_record_lacks_are_said_and_left_out() {
 #[test]
 fn numbers_that_are_none_break_nothing() {
     let mut record = record(summary(3, json!("inf")));
+    record.instrument.count = 0;
     record.instrument.error_ns = f64::NAN;
     record.clock.residual_ppb = f64::INFINITY;
     let values = [f64::NAN, -5.0, f64::INFINITY];
@@ -125,7 +127,14 @@ fn numbers_that_are_none_break_nothing() {
     unstamped.samples[0].submit_ns = f64::NAN;
     let text = page(&record, vec![Ok(unstamped), Ok(samples(1, &[]))]);
     assert!(text.contains("1 samples lacked a stamp"));
-    assert!(text.contains("instrument error of ?"));
+    assert!(
+        text.contains("The instrument's error is unknown, since the run did not come to its end;")
+    );
+    let simulated = TransportKind::SIMULATED;
+    record.runs.iter_mut().for_each(|run| run.case.case.transport = simulated);
+    let text = page(&record, Vec::new());
+    assert!(text.contains("is not measured, since no round ran in real time;"));
+    assert!(!text.contains("instrument error of ?") && !text.contains("<dd>?"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! `oneway` without a schedule is this loop with stamps at the server too.
 
 use super::compiled::Compiled;
-use super::one_sided::Deadline;
+use super::deadline::Deadline;
 use super::waiter::{Waited, Waiter, await_arrivals};
 use super::{Ended, Loop, LoopContext, Scope, payload, stamper};
 use crate::clock::{Clock, Ticks};
@@ -161,7 +161,7 @@ fn make_room<E: Endpoint, W: Waiter, C: Clock>(
     let receive = clock.now();
     take(endpoint, events, receive, plan, burst, recorder);
     if gate.is_stopped() || events.link != Link::Up {
-        give_up_rest(burst, plan, recorder, false);
+        give_up_rest(burst, plan, recorder);
         return Err(Ended::of(events.link));
     }
     Ok(())
@@ -235,7 +235,7 @@ fn answers<E: Endpoint, W: Waiter, C: Clock>(
                 break;
             }
             Waited::Look if gate.is_stopped() => {
-                give_up_rest(burst, plan, recorder, false);
+                give_up_rest(burst, plan, recorder);
                 return Err(Ended::Stopped);
             }
             Waited::Look => continue,
@@ -245,28 +245,26 @@ fn answers<E: Endpoint, W: Waiter, C: Clock>(
         let receive = if says_nothing { burst.last } else { clock.now() };
         take(endpoint, events, receive, plan, burst, recorder);
         if events.link != Link::Up && burst.answered < awaited {
-            give_up_rest(burst, plan, recorder, false);
+            give_up_rest(burst, plan, recorder);
             return Err(Ended::of(events.link));
         }
     }
-    let lost = burst.answered < awaited;
-    if lost || every > 1 {
-        give_up_rest(burst, plan, recorder, lost);
+    if burst.answered < awaited || every > 1 {
+        give_up_rest(burst, plan, recorder);
     }
     Ok(burst.last)
 }
 
 /// Keeps what of a burst was not answered: as lost where it should have been, else as sent.
 #[cold]
-fn give_up_rest(burst: &mut Burst, plan: &Loop, recorder: &mut Recorder<'_>, lost: bool) {
+fn give_up_rest(burst: &mut Burst, plan: &Loop, recorder: &mut Recorder<'_>) {
     for index in 0..burst.length {
         let submit = std::mem::take(&mut burst.submitted[index as usize]);
         if submit.0 == 0 {
             continue;
         }
         let sequence = burst.first + u64::from(index);
-        let awaited = (sequence + 1).is_multiple_of(u64::from(plan.every.max(1)));
-        if lost && awaited {
+        if (sequence + 1).is_multiple_of(u64::from(plan.every.max(1))) {
             recorder.unanswered(sequence, Ticks(0), submit);
         } else {
             recorder.sent(sequence, Ticks(0), submit, Ticks(0));

@@ -9,6 +9,7 @@
 
 pub mod closed;
 pub mod compiled;
+pub mod deadline;
 pub mod flow;
 pub mod gate;
 pub mod one_sided;
@@ -43,7 +44,7 @@ pub struct Loop {
     /// Of those, the warm-up.
     pub warmup: u64,
     /// How long the warm-up lasts at most, whatever its messages.
-    pub warmup_time: TickSpan,
+    pub warmup_time: Option<TickSpan>,
     /// How long after the warm-up.
     pub time: Option<TickSpan>,
     /// Between two bursts.
@@ -86,7 +87,7 @@ impl Loop {
             size: case.size.0 as usize,
             messages: case.bound.count.map_or(u64::MAX, |n| n.saturating_add(case.warmup)),
             warmup: case.warmup,
-            warmup_time: ticks(case.warmup_time()),
+            warmup_time: case.warmup_time().map(&ticks),
             time: case.bound.time.map(&ticks),
             pause: ticks(profile.pause),
             burst: u64::from(profile.burst.max(1)),

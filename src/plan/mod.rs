@@ -194,6 +194,10 @@ pub struct Case<P = PatternRef, S = Spec> {
     pub bound: Bound,
     /// Messages at the start of each round that are kept but left out of the figures.
     pub warmup: u64,
+    /// Whether that number was asked for. Otherwise time may end the warm-up before
+    /// ([`Case::warmup_time`]).
+    #[serde(default)]
+    pub exact_warmup: bool,
     /// The intended send times.
     pub schedule: Schedule,
     /// The messages of a schedule that is read from a file.
@@ -273,6 +277,7 @@ impl<P, S> Case<P, S> {
             size: self.size,
             bound: self.bound,
             warmup: self.warmup,
+            exact_warmup: self.exact_warmup,
             schedule: self.schedule,
             trace: self.trace,
             timer: self.timer,

@@ -164,6 +164,7 @@ impl Request {
             size: of.size,
             bound,
             warmup: self.warmup.unwrap_or(WARMUP.min(share)),
+            exact_warmup: self.warmup.is_some(),
             schedule: self.schedule,
             trace: self.trace.clone(),
             timer: self.timer.unwrap_or_default(),
@@ -268,10 +269,11 @@ impl Request {
 
 impl<P, S> Case<P, S> {
     /// How long the warm-up lasts at most, whatever its messages: a tenth of the time of a round,
-    /// and 1 s.
-    pub fn warmup_time(&self) -> Span {
+    /// and 1 s. `None`: as long as its messages take, since their number was asked for.
+    pub fn warmup_time(&self) -> Option<Span> {
         let share = self.bound.time.map(|time| Span(time.0 / WARMUP_SHARE));
-        share.map_or(WARMUP_TIME, |share| share.min(WARMUP_TIME))
+        let most = share.map_or(WARMUP_TIME, |share| share.min(WARMUP_TIME));
+        (!self.exact_warmup).then_some(most)
     }
 }
 
@@ -365,5 +367,17 @@ mod tests {
         assert_eq!(warmup(None, tenth_of_a_second, Schedule::ClosedLoop), 1000);
         assert_eq!(warmup(None, tenth_of_a_second, slow), 50);
         assert_eq!(warmup(Some(100), tenth_of_a_second, slow), 10);
+    }
+
+    #[test]
+    fn time_ends_a_warm_up_unless_its_messages_were_asked_for() {
+        let longest = |warmup, time: Option<u64>| {
+            let usual = oneway::request(oneway::Spec::default());
+            let request = Request { warmup, time: time.map(Span), ..usual };
+            request.plan().unwrap().cases[0].warmup_time().map(|time| time.0)
+        };
+        assert_eq!(longest(None, None), Some(1_000_000_000));
+        assert_eq!(longest(None, Some(2_000_000_000)), Some(200_000_000));
+        assert_eq!(longest(Some(1000), Some(2_000_000_000)), None);
     }
 }

@@ -51,6 +51,12 @@ pub struct SavedRound {
     pub warnings: Vec<RecordedWarning>,
     /// Why the stamps of the run so far are not to be believed, if they are not.
     pub clock_fault: Option<String>,
+    /// How many rounds its run needs, where the first ones have said it (`--until`).
+    #[serde(default)]
+    pub enough: Option<u32>,
+    /// Why its run needs no further round; `None`: it does, or has failed.
+    #[serde(default)]
+    pub stopped: Option<String>,
 }
 
 /// What a run has left that did not end.

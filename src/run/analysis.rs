@@ -168,7 +168,9 @@ pub struct RunSoFar {
     pub rounds: Vec<Round>,
     /// Durations of each metric, a vector a round.
     pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
-    /// Of rounds whose samples were too many: all of them, by size.
+    /// The rounds of those vectors, as positions: not every round has samples of every metric.
+    pub(super) sampled: BTreeMap<Metric, Vec<usize>>,
+    /// Of each round: the samples for which it had no rows, by size.
     pub(super) beyond: Vec<BTreeMap<Metric, LiveHistogram>>,
     /// What its rounds posted and delivered; empty where the case has no rates.
     pub work: Rates,
@@ -212,6 +214,7 @@ impl RunSoFar {
             cpus,
             rounds: Vec::new(),
             series: BTreeMap::new(),
+            sampled: BTreeMap::new(),
             beyond: Vec::new(),
             counts: Counts::default(),
             overhead: Vec::new(),

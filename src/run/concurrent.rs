@@ -63,7 +63,7 @@ pub fn overlap(finished: &[Result<RoundResult, Fault>]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::rank::ThreadResult;
+    use crate::run::running_rank::ThreadResult;
     use crate::transport::Role;
     use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 use crate::clock::Timebase;
 use crate::plan::Case;
 use crate::record::schema::{Counts, Round};
-use crate::run::rank::ThreadResult;
+use crate::run::running_rank::ThreadResult;
 use crate::sample::{Flags, RoundSamples, Sample};
 use crate::stats::rate::Delivered;
 
@@ -81,16 +81,31 @@ pub fn counts(
         corrupt: with(receiver.corrupt, at_client.corrupt),
         ..Counts::default()
     };
-    if client.outcome.is_none() || receiver.received == 0 {
-        // A process that was killed reported no counts: its samples and its progress did.
-        let stride = case.profile().stride;
+    // A process that was killed reported no counts: its samples and its progress did.
+    let has_reported = |part: &ThreadResult| part.outcome.is_some();
+    let is_simulated =
+        client.outcome.as_ref().is_some_and(|outcome| outcome.server_counts.is_some());
+    let receiver_reported = match arrivals {
+        Arrivals::AtClient => has_reported(client),
+        _ => is_simulated || server.is_some_and(has_reported),
+    };
+    let stride = case.profile().stride;
+    if !receiver_reported {
         let arrived = samples.iter().filter(|s| !s.receive_ns.is_nan()).count() as u64;
         counts.received = counts.received.max(arrived.saturating_mul(stride));
-        let told = (samples.len() as u64).saturating_mul(stride).max(client.arena.progress());
-        counts.sent = counts.sent.max(told).max(counts.received);
+        counts.sent = counts.sent.max(counts.received);
     }
-    let was_sent = |s: &&Sample| !s.flags.has(Flags::MISSED) && s.flags.has(Flags::WARMUP);
-    counts.warmup = samples.iter().filter(was_sent).count() as u64;
+    if !has_reported(client) {
+        let with_flag = |flag| samples.iter().filter(|s| s.flags.has(flag)).count() as u64;
+        (counts.missed_steps, counts.unsent) = (with_flag(Flags::MISSED), with_flag(Flags::UNSENT));
+        // Its progress includes what it has kept as never sent.
+        let handled = client.arena.progress().saturating_sub(counts.unsent);
+        let posted = samples.iter().filter(|s| was_sent(s)).count() as u64;
+        let sent = posted.saturating_mul(stride).max(handled);
+        counts.sent = counts.sent.max(sent).max(counts.received);
+    }
+    let is_warm = |s: &&Sample| was_sent(s) && s.flags.has(Flags::WARMUP);
+    counts.warmup = samples.iter().filter(is_warm).count() as u64;
     // A transport that loses nothing was cut off when the round ended.
     let missing = counts.sent.saturating_sub(counts.received);
     match case.transport.loses(&case.settings) {
@@ -98,6 +113,12 @@ pub fn counts(
         false => counts.unfinished = missing,
     }
     counts
+}
+
+/// Whether a sample is of messages that were sent: no missed step, and no request that was intended
+/// and never posted.
+fn was_sent(sample: &Sample) -> bool {
+    !sample.flags.has(Flags::MISSED) && !sample.flags.has(Flags::UNSENT)
 }
 
 /// Adds one round to all. Rounds of a journal may hold any numbers.
@@ -112,6 +133,7 @@ pub(super) fn add(all: &mut Counts, one: &Counts) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::recorder::MessageCounts;
 
     #[test]
     fn counts_of_everything_stay_counts_of_everything() {
@@ -129,12 +151,12 @@ mod tests {
         assert_eq!(between([].into_iter(), 1.0), Delivered { work: 0.0, seconds: 0.0 });
     }
 
-    /// The counts of a round whose ends have sent and received so many messages; `None`: the
-    /// client was killed.
+    /// The counts of a round whose ends have sent and received so many messages; `None`: an end was
+    /// killed.
     fn counted(
         arrivals: Arrivals,
         client: Option<[u64; 2]>,
-        server: [u64; 2],
+        server: Option<[u64; 2]>,
         samples: &[Sample],
     ) -> [u64; 4] {
         let case = crate::pattern::latency::request(Default::default());
@@ -147,7 +169,7 @@ mod tests {
             thread
         };
         let case = case.plan().unwrap().cases.remove(0);
-        let found = counts(&case, arrivals, &end(client), Some(&end(Some(server))), samples);
+        let found = counts(&case, arrivals, &end(client), Some(&end(server)), samples);
         [found.sent, found.received, found.unfinished, found.warmup]
     }
 
@@ -163,7 +185,7 @@ mod tests {
     #[test]
     fn messages_count_where_they_arrive() {
         let samples = samples(&[Flags::default(); 12]);
-        let of = |arrivals| counted(arrivals, Some([10, 3]), [5, 8], &samples);
+        let of = |arrivals| counted(arrivals, Some([10, 3]), Some([5, 8]), &samples);
         assert_eq!(of(Arrivals::AtServer), [10, 8, 2, 0]);
         assert_eq!(of(Arrivals::AtClient), [10, 3, 7, 0]);
         assert_eq!(of(Arrivals::AtBoth), [15, 11, 4, 0]);
@@ -172,10 +194,59 @@ mod tests {
     #[test]
     fn samples_say_what_an_end_that_was_killed_did_not_count() {
         let warm = Flags::WARMUP;
-        let samples = samples(&[warm, warm.with(Flags::MISSED), Flags::default()]);
+        let none = Flags::default();
+        let samples = samples(&[warm, none, warm.with(Flags::MISSED), none]);
         let of = |client, server| counted(Arrivals::AtServer, client, server, &samples);
-        assert_eq!(of(None, [0, 0]), [3, 2, 1, 1]);
-        assert_eq!(of(None, [0, 8]), [8, 8, 0, 1]);
-        assert_eq!(of(Some([10, 0]), [0, 0]), [10, 2, 8, 1]);
+        assert_eq!(of(None, None), [3, 2, 1, 1]);
+        assert_eq!(of(None, Some([0, 8])), [8, 8, 0, 1]);
+        assert_eq!(of(Some([10, 0]), None), [10, 2, 8, 1]);
+    }
+
+    /// A schedule of which five requests were sent, three (one as warm-up) were never sent and two
+    /// steps were missed. No answer came.
+    fn unanswered() -> Vec<Sample> {
+        let none = f64::NAN;
+        let flags = [
+            vec![Flags::LOST.with(Flags::WARMUP)],
+            vec![Flags::LOST; 4],
+            vec![Flags::UNSENT.with(Flags::WARMUP)],
+            vec![Flags::UNSENT; 2],
+            vec![Flags::MISSED; 2],
+        ];
+        let sample = |(number, flags): (usize, Flags)| {
+            let submit = if flags.has(Flags::LOST) { number as f64 } else { none };
+            Sample::new(number as u64, 64, [number as f64, submit, none, none, none], flags)
+        };
+        flags.concat().into_iter().enumerate().map(sample).collect()
+    }
+
+    fn unanswered_counts(client: &ThreadResult, server: &ThreadResult, at: Arrivals) -> Counts {
+        let request = crate::pattern::load::request(Default::default());
+        let case = request.plan().unwrap().cases.remove(0);
+        counts(&case, at, client, Some(server), &unanswered())
+    }
+
+    #[test]
+    fn what_was_never_sent_is_not_lost_where_nothing_is_answered() {
+        let seen = MessageCounts { sent: 5, unsent: 3, missed_steps: 2, ..Default::default() };
+        let [client, server] = [seen, MessageCounts::default()].map(ThreadResult::reported);
+        for at in [Arrivals::AtClient, Arrivals::AtServer] {
+            let found = unanswered_counts(&client, &server, at);
+            let own = (found.sent, found.received, found.unfinished, found.lost);
+            assert_eq!(own, (5, 0, 5, 0), "{at:?}");
+            assert_eq!((found.unsent, found.missed_steps, found.warmup), (3, 2, 1), "{at:?}");
+        }
+    }
+
+    #[test]
+    fn a_killed_client_has_sent_what_its_samples_say() {
+        let mut client =
+            ThreadResult { outcome: None, ..ThreadResult::reported(Default::default()) };
+        let server = ThreadResult::reported(MessageCounts::default());
+        // It had begun to keep what it had not sent.
+        client.arena.writer().1.handled(8);
+        let found = unanswered_counts(&client, &server, Arrivals::AtClient);
+        assert_eq!((found.sent, found.received, found.unfinished), (5, 0, 5));
+        assert_eq!((found.unsent, found.missed_steps), (3, 2));
     }
 }

@@ -11,8 +11,8 @@ use crate::plan::{Case, Plan, Rounds};
 use crate::record::schema::{
     Counts, Figure, Instrument, RecordedWarning, Round, RoundEnd, Run, Thread,
 };
-use crate::run::rank::ThreadResult;
 use crate::run::round::RoundResult;
+use crate::run::running_rank::ThreadResult;
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::Times;
@@ -61,6 +61,7 @@ impl RunSoFar {
             let series = durations(&samples, metric);
             if !series.is_empty() {
                 self.series.entry(metric).or_default().push(series);
+                self.sampled.entry(metric).or_default().push(self.rounds.len());
             }
         }
         let is_rate = self.analysis.is_rate();
@@ -146,11 +147,9 @@ impl RunSoFar {
                 all.entry(metric).and_modify(merged).or_insert(beyond);
             }
         }
-        if client.iter().any(|part| part.outcome.is_some()) {
-            let counts = all.values().map(LiveHistogram::count);
-            round.samples_in_histogram_only = counts.max().unwrap_or(0);
-            self.beyond.push(all);
-        }
+        let counts = all.values().map(LiveHistogram::count);
+        round.samples_in_histogram_only = counts.max().unwrap_or(0);
+        self.beyond.push(all);
     }
 
     /// Whether enough rounds have come. Where intervals are to be narrow, the first rounds say once
@@ -174,11 +173,11 @@ impl RunSoFar {
         }
         let percent = |share: f64| format!("{:.3} %", 100.0 * share);
         let ends = match reach {
-            None => format!("{what} has no interval"),
-            Some(reach) => format!("the interval of {what} reaches ±{}", percent(reach)),
+            Err(why) => format!("{what} {why}"),
+            Ok(reach) => format!("the interval of {what} reaches ±{}", percent(reach)),
         };
         let (least, target) = (rounds.least, percent(width));
-        let verdict = match reach.is_some_and(|reach| reach <= width) {
+        let verdict = match reach.is_ok_and(|reach| reach <= width) {
             true => format!("target ±{target} met"),
             false if done == rounds.most => {
                 format!("target ±{target} missed, and --rounds allows no more rounds")
@@ -194,27 +193,24 @@ impl RunSoFar {
     }
 
     /// Of the figures that `--until` is about, that with the widest interval, and how far this
-    /// reaches from the value, as a share of it. `None`: a figure has no interval yet.
-    fn widest(&self) -> (String, Option<f64>) {
-        let reach = |value: f64, interval: Option<Interval>| {
-            let i = interval?;
-            Some((i.high.0 - value).max(value - i.low.0) / value.abs())
-        };
+    /// reaches from the value, as a share of it, or why there is no such share.
+    fn widest(&self) -> (String, Reach) {
         if self.analysis.is_rate() {
             let rate = rate(&self.work.delivered);
             return ("the rate".into(), reach(rate.value, rate.interval));
         }
         let Some(metric) = self.analysis.metrics(&self.case).first().copied() else {
-            return ("nothing".into(), Some(0.0));
+            return ("nothing".into(), Ok(0.0));
         };
         let summary = self.summary(metric, f64::INFINITY);
         let of = |p: f64| {
-            let quantile = summary.quantile(p)?;
-            reach(quantile.value?.0, quantile.interval)
+            let quantile = summary.quantile(p);
+            let value = quantile.and_then(|quantile| Some((quantile.value?.0, quantile.interval)));
+            value.map_or(Err("has too few samples"), |(value, interval)| reach(value, interval))
         };
-        let reaches = [0.5, 0.99].map(|p| (quantile_name(p), of(p)));
-        let [p50, p99] = reaches;
-        let (name, widest) = if p50.1.zip(p99.1).is_some_and(|(a, b)| a > b) { p50 } else { p99 };
+        let [p50, p99] = [0.5, 0.99].map(|p| (quantile_name(p), of(p)));
+        let is_p50 = p99.1.is_ok_and(|p99| p50.1.is_ok_and(|p50| p50 > p99));
+        let (name, widest) = if is_p50 { p50 } else { p99 };
         (format!("{} {name}", metric.name()), widest)
     }
 
@@ -225,11 +221,13 @@ impl RunSoFar {
             return summarize(series, threshold_ns);
         }
         let half = if metric == Metric::HalfRtt { 0.5 } else { 1.0 };
-        let live = series.iter().zip(&self.beyond).filter_map(|(raw, beyond)| {
+        let sampled = self.sampled.get(&metric).into_iter().flatten();
+        let beyond = sampled.map(|round| self.beyond.get(*round));
+        let live = series.iter().zip(beyond).filter_map(|(raw, beyond)| {
             let mut all = LiveHistogram::new(crate::sample::histogram::DEFAULT_UNIT_NS).ok()?;
             raw.iter().for_each(|ns| all.record_ns(*ns));
             let kind = counted_as(metric);
-            if let Some(beyond) = beyond.get(&kind) {
+            if let Some(beyond) = beyond.and_then(|beyond| beyond.get(&kind)) {
                 for (ns, times) in beyond.values_ns() {
                     all.record_ns_many(ns * half, times);
                 }
@@ -298,6 +296,18 @@ impl RunSoFar {
     pub fn capacity(&self) -> f64 {
         rate(&self.work.delivered).value
     }
+}
+
+/// How far an interval reaches from its value, as a share of it, or why there is no such share.
+type Reach = Result<f64, &'static str>;
+
+fn reach(value: f64, interval: Option<Interval>) -> Reach {
+    let interval = interval.ok_or("has no interval")?;
+    interval.reach(value).ok_or(match value {
+        0.0 => "is 0",
+        _ if value.is_infinite() => "is infinite",
+        _ => "has an interval with an open end",
+    })
 }
 
 /// What holds for a round of what its threads did. It lasted from the first beginning to the last

@@ -106,6 +106,8 @@ impl RunSoFar {
             rates,
             warnings: RecordedWarning::each_once(new),
             clock_fault,
+            enough: self.enough,
+            stopped: self.stop.as_ref().and_then(|stop| stop.as_ref().ok()).cloned(),
         })
     }
 }

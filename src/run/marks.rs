@@ -8,15 +8,14 @@ use crate::sample::{Flags, Sample};
 pub(super) fn mark(case: &Case, is_rate: bool, samples: &mut [Sample]) {
     let submit = |s: &Sample| if s.submit_ns.is_nan() { s.receive_ns } else { s.submit_ns };
     let receive = |s: &Sample| s.receive_ns;
-    let most_ns = case.warmup_time().0 as f64;
-    match is_rate {
+    let most_ns = case.warmup_time().map(|time| time.0 as f64);
+    match (most_ns, is_rate) {
         // On a slow path the sender fills the buffers at once, so submits do not show the time.
-        true => end_warmup(samples, most_ns, receive),
-        false => end_warmup(samples, most_ns, submit),
+        (Some(most_ns), true) => end_warmup(samples, most_ns, receive),
+        (Some(most_ns), false) => end_warmup(samples, most_ns, submit),
+        (None, _) => {}
     }
-    if !case.transport.loses(&case.settings) {
-        mark_unfinished(samples);
-    }
+    name_missing(case.transport.loses(&case.settings), samples);
 }
 
 /// Ends the warm-up after `most_ns`: later messages lose the flag and are in the figures. The time
@@ -35,11 +34,15 @@ fn end_warmup(samples: &mut [Sample], most_ns: f64, time: impl Fn(&Sample) -> f6
     }
 }
 
-/// On a transport that cannot lose messages, those without an arrival were still under way when the
-/// round ended.
-fn mark_unfinished(samples: &mut [Sample]) {
-    for sample in samples.iter_mut().filter(|s| s.flags.has(Flags::LOST)) {
-        sample.flags = sample.flags.without(Flags::LOST).with(Flags::UNFINISHED);
+/// Flags what was sent and did not come, whether its loop had given it up or was stopped before. A
+/// transport that loses nothing has not dropped it: it was under way when the round ended.
+fn name_missing(may_lose: bool, samples: &mut [Sample]) {
+    let missing = if may_lose { Flags::LOST } else { Flags::UNFINISHED };
+    let is_missing = |s: &&mut Sample| {
+        s.flags.has(Flags::LOST) || (!s.submit_ns.is_nan() && s.receive_ns.is_nan())
+    };
+    for sample in samples.iter_mut().filter(is_missing) {
+        sample.flags = sample.flags.without(Flags::LOST).with(missing);
     }
 }
 
@@ -89,9 +92,21 @@ mod tests {
             sample(f64::NAN, f64::NAN, Flags::UNSENT),
             sample(1.0, 2.0, Flags::default()),
         ];
-        mark_unfinished(&mut samples);
+        name_missing(false, &mut samples);
         let flags = samples.map(|s| s.flags);
         let unfinished = Flags::UNFINISHED.with(Flags::WARMUP);
         assert_eq!(flags, [unfinished, Flags::UNSENT, Flags::default()]);
+    }
+
+    #[test]
+    fn a_round_trip_that_a_stop_cut_off_has_its_flag() {
+        // Its loop kept it as sent, without a flag.
+        let cut_off = || [sample(1.0, 2.0, Flags::default()), sample(3.0, f64::NAN, Flags::WARMUP)];
+        for (may_lose, flag) in [(false, Flags::UNFINISHED), (true, Flags::LOST)] {
+            let mut samples = cut_off();
+            name_missing(may_lose, &mut samples);
+            let flags = samples.map(|s| s.flags);
+            assert_eq!(flags, [Flags::default(), Flags::WARMUP.with(flag)]);
+        }
     }
 }

@@ -16,10 +16,10 @@ mod marks;
 mod overhead;
 mod pairs;
 mod progress;
-mod rank;
 pub mod rates;
 pub mod recovered;
 pub mod round;
+mod running_rank;
 pub mod search;
 mod sides;
 mod so_far;
@@ -44,8 +44,8 @@ use crate::record::RecordError;
 use crate::record::schema::{ClockCost, OtherHost, PlanRecord, Record, Round, Unavailable};
 use crate::remote::host::RemoteHost;
 use crate::run::conditions::Conditions;
-use crate::run::rank::ThreadResult;
 use crate::run::round::RoundResult;
+use crate::run::running_rank::ThreadResult;
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Times, pool};
 use crate::transport::Role;
@@ -401,10 +401,10 @@ impl Runner<'_, '_> {
                 self.faults.push(format!("{}: {fault}", self.plan.label(*index)));
                 interrupted |= fault.is_interrupted();
             }
-            self.save(*index, round);
             if !interrupted {
                 self.runs[*index].decide(self.plan.rounds);
             }
+            self.save(*index, round);
         }
         self.claims.look();
         Ok(interrupted || self.is_spoiled)

@@ -41,14 +41,17 @@ pub fn record(
          rounds",
         rounds.len()
     ));
+    // Until its first rounds have said how many it needs, a run needs the least.
+    let mut planned = vec![record.plan.rounds.least; record.runs.len()];
     for saved in rounds {
-        if let Some(run) = record.runs.get_mut(saved.run as usize) {
+        let number = saved.run as usize;
+        if let Some((run, planned)) = record.runs.get_mut(number).zip(planned.get_mut(number)) {
+            *planned = saved.enough.unwrap_or(*planned);
             take(run, saved);
         }
     }
     let threshold_ns = record.plan.threshold.0 as f64;
-    let planned = record.plan.rounds.least.max(1);
-    for (run, series) in record.runs.iter_mut().zip(&series) {
+    for ((run, series), planned) in record.runs.iter_mut().zip(&series).zip(planned) {
         if let Some(fault) = finish(run, series, threshold_ns, planned) {
             record.faults.push(fault);
         }
@@ -56,7 +59,7 @@ pub fn record(
     Ok(record)
 }
 
-/// Adds a round to its run.
+/// Adds a round to its run, which is complete where this round was the last that it needed.
 fn take(run: &mut Run, saved: SavedRound) {
     add(&mut run.counts, &saved.round.counts);
     run.rounds.push(saved.round);
@@ -72,18 +75,25 @@ fn take(run: &mut Run, saved: SavedRound) {
             run.warnings.push(warning);
         }
     }
+    let done = run.rounds.len();
+    run.complete = saved.stopped.is_some();
+    run.stopped =
+        saved.stopped.unwrap_or_else(|| format!("the run ended early; {done} rounds were saved"));
 }
 
 /// Computes the figures of a run; why it has none.
 fn finish(run: &mut Run, series: &Series, threshold_ns: f64, planned: u32) -> Option<String> {
     let done = run.rounds.len() as u32;
-    run.complete = false;
-    run.stopped = format!("the run ended early; {done} rounds were saved");
+    if done == 0 {
+        run.stopped = "the run ended early; 0 rounds were saved".into();
+    }
     if run.counts == Counts::default() {
         return None;
     }
-    let incomplete = Warning::Incomplete { done, planned };
-    run.warnings.push(RecordedWarning::from(&incomplete));
+    if !run.complete && done < planned {
+        let incomplete = Warning::Incomplete { done, planned };
+        run.warnings.push(RecordedWarning::from(&incomplete));
+    }
     let unsaved: u64 = run.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
     if unsaved > 0 {
         return Some(format!(
@@ -106,4 +116,60 @@ fn finish(run: &mut Run, series: &Series, threshold_ns: f64, planned: u32) -> Op
     figures.sort_by_key(|figure| figure.metric.name() != run.headline);
     run.figures = figures;
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::schema::{Round, Run};
+
+    /// What a run of `--until`, of 6 to 30 rounds, has left after so many of its rounds.
+    fn recovered(rounds: u32, enough: Option<u32>, stopped: Option<&str>) -> Run {
+        let request = crate::pattern::latency::request(Default::default());
+        let plan = request.plan().unwrap();
+        let analysis = crate::pattern::registry::analysis("latency").unwrap();
+        let so_far = crate::run::analysis::RunSoFar::new(0, &plan.cases[0], analysis, &[], 1);
+        let mut run = so_far.without_rounds(&plan);
+        for index in 0..rounds {
+            let is_last = index + 1 == rounds;
+            let counts = Counts { sent: 10, received: 10, ..Counts::default() };
+            let saved = SavedRound {
+                run: 0,
+                round: Round { index, counts, ..Round::default() },
+                at: String::new(),
+                metrics: Vec::new(),
+                rates: Vec::new(),
+                warnings: Vec::new(),
+                clock_fault: None,
+                enough: None,
+                stopped: stopped.filter(|_| is_last).map(str::to_string),
+            };
+            take(&mut run, saved);
+        }
+        assert_eq!(finish(&mut run, &Series::new(), 1e4, enough.unwrap_or(6)), None);
+        run
+    }
+
+    fn sentences(run: &Run) -> Vec<&str> {
+        run.warnings.iter().map(|warning| warning.sentence.as_str()).collect()
+    }
+
+    #[test]
+    fn a_run_that_needed_more_than_the_least_rounds_is_incomplete_by_what_it_needed() {
+        let run = recovered(17, Some(24), None);
+        assert!(!run.complete);
+        assert_eq!(run.stopped, "the run ended early; 17 rounds were saved");
+        assert_eq!(sentences(&run), ["incomplete: 17 of 24 rounds were measured"]);
+        assert_eq!(
+            sentences(&recovered(4, None, None))[0],
+            "incomplete: 4 of 6 rounds were measured"
+        );
+    }
+
+    #[test]
+    fn a_run_whose_rounds_were_all_saved_is_complete() {
+        let run = recovered(24, Some(24), Some("after 24 rounds, as asked"));
+        assert!(run.complete && run.warnings.is_empty(), "{:?}", run.warnings);
+        assert_eq!((run.stopped.as_str(), run.rounds.len()), ("after 24 rounds, as asked", 24));
+    }
 }

@@ -12,7 +12,7 @@ use crate::plan::{Case, Ending};
 use crate::remote::process::{Agent, AgentMessage};
 use crate::remote::ssh::{self, Session};
 use crate::run::conditions::{Conditions, pair_of};
-use crate::run::rank::{RunningRank, ThreadResult};
+use crate::run::running_rank::{RunningRank, ThreadResult};
 use crate::run::start_barrier::{LEAD, StartBarrier};
 use crate::transport::{Role, Site};
 use std::sync::atomic::Ordering;

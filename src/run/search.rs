@@ -5,7 +5,7 @@
 //! is given, between the highest rate that keeps it and the lowest that does not.
 
 use crate::plan::Slo;
-use crate::stats::knee::{Found, Lies, Point, highest, knee};
+use crate::stats::knee::{Bracket, Found, Point, highest, knee};
 use crate::units::MessageRate;
 use std::collections::BTreeMap;
 
@@ -59,10 +59,10 @@ pub fn next(points: &[Point], slo: Option<Slo>) -> Vec<f64> {
     if let Some(found) = slo.and_then(|slo| highest(points, slo)) {
         let kept = points[found.at].offered;
         let broken = rates.iter().copied().find(|rate| *rate > kept);
-        match found.lies {
+        match found.bracket {
             // Even the lowest is too much.
-            Lies::AtMost => {}
-            Lies::Within | Lies::AtLeast => between(Some(kept), broken, &mut wanted),
+            Bracket::AtMost => {}
+            Bracket::Within | Bracket::AtLeast => between(Some(kept), broken, &mut wanted),
         }
         wanted.extend(beyond(found, points, &rates));
     }
@@ -76,9 +76,9 @@ pub fn next(points: &[Point], slo: Option<Slo>) -> Vec<f64> {
 /// and says nothing of the server, a rate further out would say no more.
 fn beyond(found: Found, points: &[Point], rates: &[f64]) -> Option<f64> {
     let at = points[found.at].offered;
-    match found.lies {
-        Lies::AtMost if rates.first() == Some(&at) => Some(rounded(at / 10.0)),
-        Lies::AtLeast if rates.last() == Some(&at) => Some(rounded(at * 1.5)),
+    match found.bracket {
+        Bracket::AtMost if rates.first() == Some(&at) => Some(rounded(at / 10.0)),
+        Bracket::AtLeast if rates.last() == Some(&at) => Some(rounded(at * 1.5)),
         _ => None,
     }
 }
@@ -138,16 +138,16 @@ mod tests {
         assert!((found / 769_740.0) <= 1.0 && found / 769_740.0 > 0.95, "{found}");
         let low = Slo { quantile: 0.99, below: Span(1000) };
         let found = highest(&search(Some(low)), low).unwrap();
-        assert_eq!(found.lies, Lies::AtMost, "not even idle keeps it");
+        assert_eq!(found.bracket, Bracket::AtMost, "not even idle keeps it");
     }
 
     #[test]
     fn a_knee_at_the_edge_is_looked_for_beyond_it() {
         let points: Vec<Point> = [1e5, 2e5, 3e5].map(mm1).into();
-        assert_eq!(knee(&points).unwrap().lies, Lies::AtLeast);
+        assert_eq!(knee(&points).unwrap().bracket, Bracket::AtLeast);
         assert!(next(&points, None).contains(&4.5e5));
         let points: Vec<Point> = [6e5, 8e5, 9e5].map(mm1).into();
-        assert_eq!(knee(&points).unwrap().lies, Lies::AtMost);
+        assert_eq!(knee(&points).unwrap().bracket, Bracket::AtMost);
         assert!(next(&points, None).contains(&6e4));
     }
 

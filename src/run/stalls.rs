@@ -23,7 +23,8 @@ const NOT_WAITED: f64 = 0.5;
 /// What takes time in a round: a message, or (of a rate) the time between two stamps.
 #[derive(Clone, Copy)]
 struct Span {
-    begin_ns: f64,
+    /// Since the begin of the round.
+    at_ns: f64,
     length_ns: f64,
     thread: u32,
 }
@@ -36,31 +37,37 @@ pub(super) fn of_round(
     round: &Round,
     is_rate: bool,
 ) -> Vec<Stall> {
-    let Some(median_ns) = median(samples, is_rate) else { return Vec::new() };
+    let begins = Begins::of(case, samples, round, is_rate);
+    let spans = || spans(samples, &begins, is_rate);
+    let Some(median_ns) = median(spans().step_by(samples.len().div_ceil(LOOKED_AT).max(1))) else {
+        return Vec::new();
+    };
     let least_ns = LEAST_NS.max(MEDIANS * median_ns);
+    let mut long: Vec<Span> = spans().filter(|span| span.length_ns >= least_ns).collect();
+    // Of a bandwidth in both directions one stands behind the other.
+    long.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
     let mut found: Vec<Span> = Vec::new();
     let mut until_ns = f64::NEG_INFINITY;
-    for span in spans(samples, is_rate).filter(|span| span.length_ns >= least_ns) {
-        match found.last_mut().filter(|_| span.begin_ns < until_ns) {
+    for span in long {
+        match found.last_mut().filter(|_| span.at_ns < until_ns) {
             Some(last) if last.length_ns < span.length_ns => *last = span,
             Some(_) => {}
-            None => {
-                keep_longest(&mut found, |span| span.length_ns, 8 * MOST);
-                found.push(span);
-            }
+            None => found.push(span),
         }
-        until_ns = until_ns.max(span.begin_ns + span.length_ns);
+        until_ns = until_ns.max(span.at_ns + span.length_ns);
     }
-    keep_longest(&mut found, |span| span.length_ns, MOST);
+    keep_longest(&mut found, |span| span.length_ns);
     // Simulated time passes whatever the thread waits for.
     let is_real = !case.transport.simulates_time();
-    found.into_iter().map(|span| stall(span, round, is_real)).collect()
+    let mut stalls: Vec<Stall> =
+        found.into_iter().map(|span| stall(span, round, is_real)).collect();
+    stalls.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+    stalls
 }
 
 /// The gaps of a run: the longest of those of its rounds, and a note of each.
 pub(super) fn of_run(mut stalls: Vec<Stall>) -> (Vec<Stall>, Vec<Warning>) {
-    keep_longest(&mut stalls, |stall| stall.length_ns, MOST);
-    stalls.sort_by(|a, b| b.length_ns.total_cmp(&a.length_ns));
+    keep_longest(&mut stalls, |stall| stall.length_ns);
     let notes = stalls.iter().map(|stall| {
         let Stall { length_ns, at_ns, round, .. } = *stall;
         Warning::Stall { length_ns, at_s: at_ns / 1e9, round, why: why(stall) }
@@ -69,43 +76,80 @@ pub(super) fn of_run(mut stalls: Vec<Stall>) -> (Vec<Stall>, Vec<Warning>) {
     (stalls, notes)
 }
 
-/// Drops all but the longest where there are more, and keeps their order.
-fn keep_longest<T>(all: &mut Vec<T>, length: impl Fn(&T) -> f64, most: usize) {
-    if all.len() <= most {
-        return;
+/// Drops all but the longest, which stand in that order; of equal ones the first are kept.
+fn keep_longest<T>(all: &mut Vec<T>, length: impl Fn(&T) -> f64) {
+    all.sort_by(|a, b| length(b).total_cmp(&length(a)));
+    all.truncate(MOST);
+}
+
+/// The flow of a sample: its thread and its direction.
+fn flow(sample: &Sample) -> (u32, bool) {
+    (sample.thread, sample.flags.has(Flags::REVERSE))
+}
+
+/// When a sample's message took up its time; of a rate its stamp.
+fn begin(sample: &Sample, is_rate: bool) -> f64 {
+    match is_rate {
+        true => sample.receive_ns,
+        false if sample.intended_ns.is_nan() => sample.submit_ns,
+        false => sample.intended_ns,
     }
-    let mut lengths: Vec<f64> = all.iter().map(&length).collect();
-    lengths.sort_by(|a, b| b.total_cmp(a));
-    let least = lengths[MOST - 1];
-    all.retain(|one| length(one) >= least);
-    all.truncate(most);
+}
+
+/// When a round began, by the clock of each flow's stamps.
+enum Begins {
+    /// All have one clock.
+    One(f64),
+    /// The ends are on two hosts, whose clocks may have other epochs: each flow's first stamp.
+    Each(BTreeMap<(u32, bool), f64>),
+}
+
+impl Begins {
+    fn of(case: &Case, samples: &[Sample], round: &Round, is_rate: bool) -> Begins {
+        if !case.topology.is_between_hosts() {
+            return Begins::One(round.started_ns);
+        }
+        let mut each = BTreeMap::new();
+        for sample in samples {
+            let begin = begin(sample, is_rate);
+            let first = each.entry(flow(sample)).or_insert(begin);
+            // NaN gives way.
+            *first = begin.min(*first);
+        }
+        Begins::Each(each)
+    }
+
+    fn of_flow(&self, sample: &Sample) -> f64 {
+        match self {
+            Begins::One(begin) => *begin,
+            Begins::Each(each) => each.get(&flow(sample)).copied().unwrap_or(f64::NAN),
+        }
+    }
 }
 
 /// What took time after the warm-up, in the order of the samples.
-fn spans(samples: &[Sample], is_rate: bool) -> impl Iterator<Item = Span> {
+fn spans(samples: &[Sample], begins: &Begins, is_rate: bool) -> impl Iterator<Item = Span> {
     let mut last: BTreeMap<(u32, bool), f64> = BTreeMap::new();
     samples.iter().filter_map(move |s| {
         let begin_ns = match is_rate {
-            true => last.insert((s.thread, s.flags.has(Flags::REVERSE)), s.receive_ns)?,
-            false if s.intended_ns.is_nan() => s.submit_ns,
-            false => s.intended_ns,
+            true => last.insert(flow(s), s.receive_ns)?,
+            false => begin(s, is_rate),
         };
         let length_ns = s.receive_ns - begin_ns;
         let counts = length_ns.is_finite() && !s.flags.has(Flags::WARMUP);
-        counts.then_some(Span { begin_ns, length_ns, thread: s.thread })
+        let at_ns = begin_ns - begins.of_flow(s);
+        counts.then_some(Span { at_ns, length_ns, thread: s.thread })
     })
 }
 
-fn median(samples: &[Sample], is_rate: bool) -> Option<f64> {
-    let every = samples.len().div_ceil(LOOKED_AT).max(1);
-    let looked_at = spans(samples, is_rate).step_by(every);
-    let mut lengths: Vec<f64> = looked_at.map(|span| span.length_ns).collect();
+fn median(spans: impl Iterator<Item = Span>) -> Option<f64> {
+    let mut lengths: Vec<f64> = spans.map(|span| span.length_ns).collect();
     let at = (rank(0.5, lengths.len() as u64) as usize).checked_sub(1)?;
     (at < lengths.len()).then(|| *lengths.select_nth_unstable_by(at, f64::total_cmp).1)
 }
 
 fn stall(span: Span, round: &Round, is_real: bool) -> Stall {
-    let Span { begin_ns, length_ns, thread } = span;
+    let Span { at_ns, length_ns, thread } = span;
     let of_thread = round.threads.get(thread as usize);
     let waited = |usage: &Usage| usage.waited_ns.filter(|_| is_real);
     let client_waited_ns = waited(of_thread.map_or(&round.client, |thread| &thread.client));
@@ -113,7 +157,7 @@ fn stall(span: Span, round: &Round, is_real: bool) -> Stall {
     Stall {
         round: round.index,
         thread,
-        at_ns: begin_ns - round.started_ns,
+        at_ns,
         length_ns,
         client_waited_ns,
         server_waited_ns,
@@ -235,5 +279,51 @@ mod tests {
         let found = of_round(&case(), &marks, &Round::default(), true);
         let [Stall { length_ns, at_ns, .. }] = found[..] else { panic!("{found:?}") };
         assert_eq!((length_ns, at_ns), (4.01e6, 6.99e6));
+    }
+
+    /// Stamps of one direction, 10 us apart from a time on, a gap of so many ns before each stamp
+    /// of these numbers.
+    fn marks(from_ns: f64, gaps: &[(u32, f64)], flags: Flags) -> Vec<Sample> {
+        let none = f64::NAN;
+        let mark = |number: u32| {
+            let gaps = gaps.iter().filter(|(at, _)| *at <= number);
+            let receive = from_ns + f64::from(number) * 1e4 + gaps.map(|(_, ns)| ns).sum::<f64>();
+            Sample::new(number.into(), 64, [none, none, none, receive, none], flags)
+        };
+        (0..1000).map(mark).collect()
+    }
+
+    fn lengths_and_places(stalls: &[Stall]) -> Vec<(f64, f64)> {
+        stalls.iter().map(|stall| (stall.length_ns, stall.at_ns)).collect()
+    }
+
+    #[test]
+    fn gaps_of_both_directions_are_compared_by_their_time() {
+        // The way there stands still at its end; the way back, whose stamps follow it, before.
+        let there = marks(0.0, &[(999, 9e6)], Flags::default());
+        let back = marks(0.0, &[(100, 5e6), (500, 2e6)], Flags::REVERSE);
+        let found = of_round(&case(), &[there, back].concat(), &Round::default(), true);
+        // Back stands still at 0.99 ms, at 9.99 ms, and there at 9.98 ms for as long as that.
+        assert_eq!(lengths_and_places(&found), [(5.01e6, 0.99e6), (9.01e6, 9.98e6)]);
+    }
+
+    #[test]
+    fn a_gap_between_two_hosts_has_its_place_by_its_own_clock() {
+        let mut case = case();
+        case.topology.ranks[1].host = Some(0);
+        // The other host has been up for a day.
+        let day = 86_400e9;
+        let all = marks(day, &[(700, 4e6)], Flags::default());
+        let round = Round { started_ns: 5e8, ..Round::default() };
+        let found = of_round(&case, &all, &round, true);
+        assert_eq!(lengths_and_places(&found), [(4.01e6, 6.99e6)]);
+    }
+
+    #[test]
+    fn the_longest_of_several_equal_gaps_is_kept() {
+        let many = samples(&[(10, 2e6), (30, 2e6), (50, 2e6), (70, 9e6)]);
+        let found = of_round(&case(), &many, &round(0.0, 0.0), false);
+        let lengths: Vec<f64> = found.iter().map(|stall| stall.length_ns).collect();
+        assert_eq!(lengths, [2e6, 2e6, 9e6]);
     }
 }

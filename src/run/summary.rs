@@ -20,7 +20,9 @@ pub fn record(
     environment: &Environment,
     started: Timestamp,
 ) -> Record {
-    let injected = plan.injected_clock_error.map(|_| (&Warning::InjectedClockError).into());
+    let injected = plan.injected_clock_error.map(|error| {
+        RecordedWarning::from(&Warning::InjectedClockError { is_remote: error.is_remote() })
+    });
     Record {
         schema: SCHEMA.into(),
         version: VERSION,

@@ -3,7 +3,7 @@
 use crate::control::protocol::Outcome;
 use crate::host::ResourceUse;
 use crate::record::schema::{RoundEnd, Usage};
-use crate::run::rank::ThreadResult;
+use crate::run::running_rank::ThreadResult;
 use crate::transport::counter::{self, CounterValue};
 use std::collections::BTreeMap;
 
@@ -52,37 +52,20 @@ fn in_common(parts: &[ThreadResult]) -> BTreeMap<String, String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::clock::Ticks;
-    use crate::loops::Ended;
-    use crate::sample::arena::Arena;
-    use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
 
     /// A thread that was preempted so often.
     pub(crate) fn finished_thread(switches: u64, pinned: bool, settings: &[&str]) -> ThreadResult {
         let pair = |value: &&str| (value[..1].to_string(), value.to_string());
         let usage =
             ResourceUse { user_ns: 5.0, involuntary_switches: switches, ..ResourceUse::default() };
-        let outcome = Outcome {
-            counters: [("event".to_string(), CounterValue::Events(switches + 1))].into(),
-            ended: Ended::Count,
-            counts: MessageCounts::default(),
-            server_counts: None,
-            rejected_peers: 0,
-            usage,
-            pinned: if pinned { Ok(()) } else { Err("no CPU".into()) },
-            locked: Ok(()),
-            span: (Ticks(0), Ticks(0)),
-            noise: None,
-            overhead: Vec::new(),
-            recording_ticks: 0.0,
-            beyond: Beyond::default(),
-            pool: PoolUse::default(),
-        };
-        ThreadResult {
-            arena: Arena::create(1).unwrap(),
-            outcome: Some(outcome),
-            effective_settings: settings.iter().map(pair).collect(),
+        let mut part = ThreadResult::reported(Default::default());
+        part.effective_settings = settings.iter().map(pair).collect();
+        if let Some(outcome) = &mut part.outcome {
+            outcome.counters = [("event".to_string(), CounterValue::Events(switches + 1))].into();
+            outcome.pinned = if pinned { Ok(()) } else { Err("no CPU".into()) };
+            outcome.usage = usage;
         }
+        part
     }
 
     #[test]

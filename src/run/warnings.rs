@@ -100,10 +100,11 @@ impl RunSoFar {
         (has_flows && apart > 0).then_some(Warning::ThreadsNotConcurrent { rounds: apart as u32 })
     }
 
-    /// Whether rounds of too few messages leave no rate.
+    /// Whether too few messages arrived in every round for a rate.
     fn no_rate(&self, rates: &[RateFigure]) -> Option<Warning> {
         let is_none = self.analysis.is_rate() && rates.first()?.rate.value.is_nan();
-        let (messages, stride) = (self.case.bound.count?, self.case.profile().stride);
+        let messages = self.rounds.iter().map(|round| round.counts.received).max()?;
+        let stride = self.case.profile().stride;
         is_none.then_some(Warning::NoRate { messages, stride })
     }
 
@@ -212,6 +213,7 @@ mod tests {
     use crate::pattern::bandwidth;
     use crate::record::schema::RecordedWarning;
     use crate::transport::TransportKind;
+    use crate::units::Span;
 
     fn run_so_far(plan: &Plan) -> RunSoFar {
         let case = &plan.cases[0];
@@ -237,16 +239,30 @@ mod tests {
     }
 
     #[test]
-    fn a_bandwidth_of_few_messages_says_why_it_has_no_rate() {
-        let mut request = bandwidth::request(bandwidth::Spec::default());
-        (request.count, request.sizes) = (Some(10), vec![crate::units::Bytes(64)]);
-        let plan = request.plan().unwrap();
-        let mut run = run_so_far(&plan);
-        let none = crate::stats::rate::rate(&[]);
-        let (metric, unit) = (RateMetric::Bandwidth, "B/s".into());
-        run.warn(&[], &[RateFigure { metric, unit, rate: none }], &plan);
-        let said = "no rate: 10 messages give fewer than two timestamps, one per 256 messages";
-        assert!(sentences(&run).contains(&said.into()), "{:?}", sentences(&run));
+    fn a_bandwidth_without_a_rate_says_why() {
+        let said = |time: Option<u64>, received: Vec<u64>| {
+            let mut request = bandwidth::request(bandwidth::Spec::default());
+            (request.count, request.time) = (time.is_none().then_some(100_000), time.map(Span));
+            request.sizes = vec![crate::units::Bytes(64)];
+            let plan = request.plan().unwrap();
+            let mut run = run_so_far(&plan);
+            let of = |received| Round {
+                counts: Counts { received, ..Counts::default() },
+                ..Round::default()
+            };
+            run.rounds = received.into_iter().map(of).collect();
+            let none = crate::stats::rate::rate(&[]);
+            let (metric, unit) = (RateMetric::Bandwidth, "B/s".into());
+            run.warn(&[], &[RateFigure { metric, unit, rate: none }], &plan);
+            sentences(&run).into_iter().find(|sentence| sentence.contains("no rate"))
+        };
+        let few = "no rate: 10 messages are less than two timestamps, one per 256, after the \
+                   warm-up";
+        for time in [None, Some(200_000_000)] {
+            assert_eq!(said(time, vec![7, 10]).as_deref(), Some(few), "{time:?}");
+            let none = said(time, vec![0, 0]);
+            assert_eq!(none.as_deref(), Some("no rate: no message arrived"), "{time:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,10 @@ use super::{Interval, Value};
 /// ranks of each round. All samples between two steps are searched next, so a finer grid saves
 /// little and costs more itself.
 const GRID: u64 = 256;
+/// Values of all rounds together at most, so that many rounds cost no more each than few ...
+const GRID_OF_ALL: u64 = 64 * GRID;
+/// ... but of each round at least.
+const LEAST_GRID: u64 = 16;
 
 /// The share of all samples at or below a value, and how far off it may be.
 #[derive(Clone, Copy)]
@@ -39,12 +43,15 @@ impl<'a, T: Ranked> Inversion<'a, T> {
     /// `None` for fewer than two rounds with samples.
     pub fn new(pooled: &'a Pooled<T>) -> Option<Self> {
         let rounds = || pooled.0.iter().filter(|round| round.count() > 0);
-        let t = t_975(rounds().count() as f64 - 1.0)?;
+        let several = rounds().count() as u64;
+        let t = t_975(several as f64 - 1.0)?;
+        let steps = (GRID_OF_ALL / several).clamp(LEAST_GRID, GRID);
         let of_round = |round: &'a T| {
-            (0..=GRID).map(|step| round.at_rank((round.count() * step).div_ceil(GRID)))
+            (0..=steps).map(move |step| round.at_rank((round.count() * step).div_ceil(steps)))
         };
         let mut grid: Vec<f64> = rounds().flat_map(of_round).collect();
         grid.sort_by(f64::total_cmp);
+        grid.dedup();
         let mut inversion = Inversion { pooled, grid, shares: Vec::new(), t };
         inversion.shares = inversion.grid.iter().map(|value| inversion.share(*value)).collect();
         Some(inversion)
@@ -52,12 +59,13 @@ impl<'a, T: Ranked> Inversion<'a, T> {
 
     fn share(&self, value: f64) -> Share {
         let rounds = self.pooled.0.iter().filter(|round| round.count() > 0);
-        let counts = rounds.map(|round| (round.count_at_most(value) as f64, round.count() as f64));
-        let (rounds, below, all) = counts
-            .clone()
-            .fold((0.0, 0.0, 0.0), |(r, below, all), (c, n)| (r + 1.0, below + c, all + n));
+        let counts: Vec<(f64, f64)> =
+            rounds.map(|round| (round.count_at_most(value) as f64, round.count() as f64)).collect();
+        let (below, all) =
+            counts.iter().fold((0.0, 0.0), |(below, all), (c, n)| (below + c, all + n));
         let share = below / all;
-        let squares: f64 = counts.map(|(c, n)| (c - share * n).powi(2)).sum();
+        let squares: f64 = counts.iter().map(|(c, n)| (c - share * n).powi(2)).sum();
+        let rounds = counts.len() as f64;
         let error = self.t * (rounds / (rounds - 1.0) * squares).sqrt() / all;
         Share { share, error }
     }
@@ -97,8 +105,62 @@ impl<'a, T: Ranked> Inversion<'a, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pooled::Run;
     use super::*;
+    use crate::stats::fixtures::{iid, random};
+    use crate::stats::pooled::Run;
+    use std::cell::Cell;
+
+    /// A round that counts how often it is asked how many samples are below a value.
+    struct Counting<'a>(Run, &'a Cell<u64>);
+
+    impl Ranked for Counting<'_> {
+        fn count(&self) -> u64 {
+            self.0.count()
+        }
+
+        fn at_rank(&self, rank: u64) -> f64 {
+            self.0.at_rank(rank)
+        }
+
+        fn count_at_most(&self, ns: f64) -> u64 {
+            self.1.set(self.1.get() + 1);
+            self.0.count_at_most(ns)
+        }
+    }
+
+    #[test]
+    fn many_rounds_cost_no_more_each_than_few() {
+        let searches = Cell::new(0);
+        let mut chance = random(3);
+        let round = |_| Counting(Run::sorted(&iid(&mut chance, 1000)), &searches);
+        let pooled = Pooled((0..200).map(round).collect());
+        let inversion = Inversion::new(&pooled).unwrap();
+        inversion.interval(0.5);
+        // 16,400 values of the grid, each looked for in every round.
+        assert!(searches.get() < 4_000_000, "{}", searches.get());
+    }
+
+    #[test]
+    fn a_coarse_grid_finds_the_ends_that_a_look_at_every_sample_finds() {
+        let mut chance = random(4);
+        let rounds: Vec<Vec<f64>> = (0..128).map(|_| iid(&mut chance, 200)).collect();
+        let pooled = Pooled(rounds.iter().map(|round| Run::sorted(round)).collect::<Vec<_>>());
+        let inversion = Inversion::new(&pooled).unwrap();
+        let mut all = rounds.concat();
+        all.sort_by(f64::total_cmp);
+        for p in [0.1, 0.5, 0.99] {
+            let low = all.iter().position(|x| {
+                let at = inversion.share(*x);
+                at.share + at.error >= p
+            });
+            let high = all.iter().rposition(|x| {
+                let at = inversion.share(*x);
+                at.share - at.error <= p
+            });
+            let found = inversion.interval(p);
+            assert_eq!((found.low.0, found.high.0), (all[low.unwrap()], all[high.unwrap() + 1]));
+        }
+    }
 
     fn interval(rounds: &[Vec<f64>], p: f64) -> [f64; 2] {
         let pooled = Pooled(rounds.iter().map(|round| Run::sorted(round)).collect());

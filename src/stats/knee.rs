@@ -28,8 +28,8 @@ pub const BOUNDED: f64 = 0.99;
 const LEAST_POINTS: usize = 3;
 
 crate::options::named_enum! {
-    /// Where a rate lies that a sweep looked for, given the rates that were tried.
-    pub enum Lies {
+    /// How the rates that were tried bracket the one that a sweep looked for.
+    pub enum Bracket {
         /// Between the rates tried below and above it.
         Within = "within",
         /// At the rate or above: no higher rate that was tried says anything against it.
@@ -44,8 +44,8 @@ crate::options::named_enum! {
 pub struct Found {
     /// The position of its point among those tried.
     pub at: usize,
-    /// Where the rate lies against that point's.
-    pub lies: Lies,
+    /// Where the rate is relative to that point's.
+    pub bracket: Bracket,
 }
 
 /// What became of the requests of a point.
@@ -163,12 +163,12 @@ pub fn knee(points: &[Point]) -> Option<Found> {
     if power(&best) <= 0.0 || known.len() < 2 || points.len() < LEAST_POINTS {
         return None;
     }
-    let lies = match best {
-        0 => Lies::AtMost,
-        last if last + 1 == known.len() => Lies::AtLeast,
-        _ => Lies::Within,
+    let bracket = match best {
+        0 => Bracket::AtMost,
+        last if last + 1 == known.len() => Bracket::AtLeast,
+        _ => Bracket::Within,
     };
-    Some(Found { at: known[best], lies })
+    Some(Found { at: known[best], bracket })
 }
 
 /// The highest rate that keeps a bound with all lower ones keeping it too: within its point and the
@@ -181,12 +181,12 @@ pub fn highest(points: &[Point], slo: Slo) -> Option<Found> {
             Keeps::Yes => kept = Some(at),
             Keeps::Unknown => {}
             Keeps::No => {
-                let found = |at| Found { at, lies: Lies::Within };
-                return Some(kept.map_or(Found { at, lies: Lies::AtMost }, found));
+                let found = |at| Found { at, bracket: Bracket::Within };
+                return Some(kept.map_or(Found { at, bracket: Bracket::AtMost }, found));
             }
         }
     }
-    kept.map(|at| Found { at, lies: Lies::AtLeast })
+    kept.map(|at| Found { at, bracket: Bracket::AtLeast })
 }
 
 #[cfg(test)]
@@ -223,9 +223,9 @@ mod tests {
     fn a_rate_that_is_not_carried_is_no_knee() {
         // Of the last a fifth was answered, and quickly.
         let mut points = [point(2e4, 1e4), point(1e5, 3e4), point(3e5, 4e4)];
-        assert_eq!(knee(&points), Some(Found { at: 2, lies: Lies::AtLeast }));
+        assert_eq!(knee(&points), Some(Found { at: 2, bracket: Bracket::AtLeast }));
         points[2].falls_short = true;
-        assert_eq!(knee(&points), Some(Found { at: 1, lies: Lies::Within }));
+        assert_eq!(knee(&points), Some(Found { at: 1, bracket: Bracket::Within }));
         points.iter_mut().for_each(|point| point.falls_short = true);
         assert_eq!(knee(&points), None);
     }
@@ -233,14 +233,14 @@ mod tests {
     #[test]
     fn a_knee_at_the_edge_of_the_rates_is_a_bound() {
         let rising = [point(2e4, 1e4), point(1e5, 1e4), point(3e5, 1e4)];
-        assert_eq!(knee(&rising), Some(Found { at: 2, lies: Lies::AtLeast }));
+        assert_eq!(knee(&rising), Some(Found { at: 2, bracket: Bracket::AtLeast }));
         let falling = [point(3e5, 1e8), point(2e4, 1e4), point(1e5, 1e7)];
-        assert_eq!(knee(&falling), Some(Found { at: 1, lies: Lies::AtMost }));
+        assert_eq!(knee(&falling), Some(Found { at: 1, bracket: Bracket::AtMost }));
         // What lies beyond and says nothing of the server leaves the edge where it is.
         let unknown = Point { p50_ns: f64::NAN, falls_short: true, ..point(1e6, 1.0) };
         let late = Point { generator_bound: true, falls_short: true, ..point(2e6, 1e4) };
         let points = [rising[0], rising[1], unknown, late];
-        assert_eq!(knee(&points), Some(Found { at: 1, lies: Lies::AtLeast }));
+        assert_eq!(knee(&points), Some(Found { at: 1, bracket: Bracket::AtLeast }));
         assert_eq!(knee(&points[..1]), None);
         assert_eq!(knee(&points[1..]), None, "one of three says anything");
     }
@@ -249,17 +249,17 @@ mod tests {
     fn a_bound_is_kept_by_what_the_interval_allows_and_what_is_unknown_breaks_none() {
         let slo = Slo { quantile: 0.99, below: crate::units::Span(50_000) };
         let points = [point(1e4, 1e4), point(2e4, 1.2e4), point(4e4, 2e4)];
-        assert_eq!(highest(&points, slo), Some(Found { at: 1, lies: Lies::Within }));
-        assert_eq!(highest(&points[..2], slo), Some(Found { at: 1, lies: Lies::AtLeast }));
-        assert_eq!(highest(&points[2..], slo), Some(Found { at: 0, lies: Lies::AtMost }));
+        assert_eq!(highest(&points, slo), Some(Found { at: 1, bracket: Bracket::Within }));
+        assert_eq!(highest(&points[..2], slo), Some(Found { at: 1, bracket: Bracket::AtLeast }));
+        assert_eq!(highest(&points[2..], slo), Some(Found { at: 0, bracket: Bracket::AtMost }));
         // Nothing was answered at 15 k/s.
         let none = Point { p50_ns: f64::NAN, bounded_ns: f64::NAN, ..point(1.5e4, 1.0) };
         let none = Point { falls_short: true, ..none };
         let found = highest(&[points[0], points[1], points[2], none], slo);
-        assert_eq!(found, Some(Found { at: 1, lies: Lies::Within }));
+        assert_eq!(found, Some(Found { at: 1, bracket: Bracket::Within }));
         assert_eq!(highest(&[none], slo), None);
         let equal = [Point { bounded_ns: 5e4, ..points[0] }];
-        assert_eq!(highest(&equal, slo), Some(Found { at: 0, lies: Lies::AtMost }));
+        assert_eq!(highest(&equal, slo), Some(Found { at: 0, bracket: Bracket::AtMost }));
     }
 
     #[test]

@@ -73,6 +73,13 @@ impl Interval {
         self.low.0.is_finite() && (self.high.0.is_finite() || value == f64::INFINITY)
     }
 
+    /// How far it reaches from a value to the farther side, as a share of the value. `None`: there
+    /// is no such share, since the value is 0 or one of the three is not finite.
+    pub fn reach(self, value: f64) -> Option<f64> {
+        let farther = (self.high.0 - value).max(value - self.low.0);
+        Some(farther / value.abs()).filter(|share| share.is_finite())
+    }
+
     /// The smallest interval that holds both.
     pub fn union(self, other: Interval) -> Interval {
         let (low, high) = (self.low.0.min(other.low.0), self.high.0.max(other.high.0));

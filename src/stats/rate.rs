@@ -40,9 +40,10 @@ pub fn rate(rounds: &[Delivered]) -> Rate {
 /// `done` rounds it reaches `reach` (both as shares of the value): it narrows with the root of the
 /// rounds.
 ///
-/// Asked once, after the first rounds: two stages after Stein (Annals of Mathematical Statistics 16
-/// (1945) 243), whose interval covers as often as that of a number fixed before. One that is looked
-/// at after each round until it is narrow does not.
+/// Asked once, after the first rounds: two stages, after Stein (Annals of Mathematical Statistics
+/// 16 (1945) 243). His interval keeps the variance of the first stage; this one is computed anew
+/// from all rounds, so how often it covers is simulated (METHOD.md, "Quantiles and their
+/// intervals"). One that is looked at after each round until it is narrow covers less often.
 pub fn rounds_needed(done: u32, reach: f64, width: f64) -> u32 {
     let needed = f64::from(done) * (reach / width).powi(2);
     // Of an infinite or unknown reach this is the largest number.

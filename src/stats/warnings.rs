@@ -2,7 +2,7 @@
 
 use super::quantile::least_samples;
 use super::stationarity::{drift, short_warmup};
-use super::{Interval, Metric, QUANTILES, Quantile, Rate, RateMetric, Summary};
+use super::{Metric, QUANTILES, Quantile, Rate, RateMetric, Summary};
 use crate::warning::Warning;
 
 /// Rounds disagree if the interval between them is this many times as wide as the one within ...
@@ -33,17 +33,12 @@ pub fn of_summary(metric: Metric, summary: &Summary) -> Vec<Warning> {
     let ratio = |q: &Quantile| {
         let (w, b) = q.within.zip(q.between)?;
         let ratio = (b.high.0 - b.low.0) / (w.high.0 - w.low.0);
-        let reaches = reach(q.value?.0, &b) > REACH;
+        let reaches = b.reach(q.value?.0).is_some_and(|reach| reach > REACH);
         (ratio > DISAGREEMENT && ratio.is_finite() && reaches).then_some((q.p, ratio))
     };
     let most = summary.quantiles.iter().filter_map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
     warnings.extend(most.map(|(p, ratio)| Warning::RoundsDisagree { metric, p, ratio }));
     warnings
-}
-
-/// How far an interval reaches from the middle of it, as a share of the figure.
-fn reach(value: f64, interval: &Interval) -> f64 {
-    (interval.high.0 - interval.low.0) / 2.0 / value
 }
 
 /// What weakens a series of rounds: it changes while it is measured, or the warm-up was too short.
@@ -54,9 +49,8 @@ pub fn of_series<R: AsRef<[f64]>>(metric: Metric, rounds: &[R], tests: usize) ->
 
 /// Whether the rounds of a rate differ so much that it is hardly known.
 pub fn of_rate(metric: RateMetric, rate: &Rate) -> Option<Warning> {
-    let share = reach(rate.value, &rate.interval?);
-    let varies = share.is_finite() && share > REACH;
-    varies.then_some(Warning::RateVaries { metric: metric.name(), share })
+    let share = rate.interval?.reach(rate.value)?;
+    (share > REACH).then_some(Warning::RateVaries { metric: metric.name(), share })
 }
 
 #[cfg(test)]
@@ -132,5 +126,17 @@ mod tests {
         assert_eq!(rate(0.0, f64::INFINITY), None);
         let Some(Warning::RateVaries { share, .. }) = rate(70.0, 130.0) else { panic!() };
         assert_eq!(share, 0.3);
+    }
+
+    #[test]
+    fn a_rate_varies_by_the_farther_side_of_its_interval() {
+        let share = |low, high| {
+            let interval = Some(Interval { low: Value(low), high: Value(high) });
+            of_rate(RateMetric::MessageRate, &Rate { value: 100.0, interval, rounds: Vec::new() })
+        };
+        // 32 % wide, 30 % of it below.
+        let Some(Warning::RateVaries { share: found, .. }) = share(70.0, 102.0) else { panic!() };
+        assert!((found - 0.3).abs() < 1e-12, "{found}");
+        assert!(share(80.0, 120.0).is_none());
     }
 }

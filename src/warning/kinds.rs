@@ -95,10 +95,10 @@ warnings! {
          time(*beyond_ns)),
     advises("check PTP on both hosts, and watch their clocks with `wiregauge clocks`");
 
-    /// The other host's clock was made wrong on purpose.
-    "injected_clock_error" Severe InjectedClockError
-    about Metric("one_way".into()),
-    says("a known error was injected into the remote clock (--injected-clock-error)"),
+    /// A clock was made wrong on purpose: the other hosts', or this host's.
+    "injected_clock_error" Severe InjectedClockError { is_remote: bool }
+    says("a known error was injected into {} (--injected-clock-error)",
+         if *is_remote { "the remote clock" } else { "this host's clock" }),
     advises("do not measure with --injected-clock-error: it tests the instrument");
 
     // Two hosts' clocks.
@@ -159,10 +159,17 @@ warnings! {
          many(u64::from(*rounds), "round")),
     advises("use --time instead of --count");
 
-    /// A round has too few messages for a rate.
+    /// No round has enough messages for a rate.
     "no_rate" Warning NoRate { messages: u64, stride: u64 }
-    says("no rate: {messages} messages give fewer than two timestamps, one per {stride} messages"),
-    advises("raise --count to {} or more, or use --time", 3 * stride);
+    says("no rate: {}", match messages {
+        0 => "no message arrived".to_string(),
+        _ => format!("{messages} messages are less than two timestamps, one per {stride}, \
+                      after the warm-up"),
+    }),
+    advises("{}", match messages {
+        0 => "see what became of the messages that were sent".to_string(),
+        _ => format!("measure longer: a --count of {} or more, or a longer --time", 3 * stride),
+    });
 
     /// The two roles run on hardware threads of one core.
     "smt_siblings" Warning SmtSiblings { cpus: String }

@@ -37,7 +37,7 @@ fn of_machine() -> Vec<Warning> {
         ClocksDisagree { by: "the exchange of times", beyond_ns: 123_000.0 },
         BelowOverhead { metric: "half_rtt", p50_ns: 12.34, error_ns: 123.4 },
         ClockStepped { times: 12 },
-        InjectedClockError,
+        InjectedClockError { is_remote: false },
         LateStart { end: s(HOST), round: 12, late_ns: 5e6, bound_ns: 5e4, allowed_ns: 1e5 },
         NotOnTheWire { interface: s("enp129s0f0np0") },
         NotInterleaved,
@@ -123,4 +123,14 @@ fn sentences_name_their_values() {
         "not stationary: rtt fell 12 % during round 2 (z = -4.5; so in 1 round)"
     );
     assert!(said(change(0.12)).contains("rtt rose 12 %"));
+}
+
+#[test]
+fn an_injected_error_is_said_of_the_clock_that_has_it() {
+    for (spec, of) in [("offset(1s)", "the remote clock"), ("scale(100ppm)", "this host's clock")] {
+        let error: crate::units::InjectedClockError = spec.parse().unwrap();
+        let warning = Warning::InjectedClockError { is_remote: error.is_remote() };
+        let recorded = RecordedWarning::from(&warning);
+        assert!(recorded.sentence.contains(of) && recorded.subject.is_none(), "{recorded:?}");
+    }
 }

@@ -1,12 +1,13 @@
 //! An end that does what a test says, on a virtual clock of its own.
 
-use super::on;
+use super::{on, plan};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use wiregauge::clock::{Clock, TickSpan, Ticks, Virtual};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::waiter::Busy;
 use wiregauge::loops::{Ended, Loop, closed, payload};
+use wiregauge::sample::Flags;
 use wiregauge::sample::arena::{Arena, Row};
 use wiregauge::sample::recorder::{MessageCounts, Recorder};
 use wiregauge::transport::{Endpoint, Events, Link, Posted, Slot};
@@ -196,4 +197,18 @@ fn a_server_of_round_trips_stays_where_a_message_comes_twice() {
     };
     assert_eq!(served(None), (Ended::Count, 4));
     assert_eq!(served(Some(TickSpan(1_000_000))), (Ended::Count, 5));
+}
+
+#[test]
+fn a_message_that_a_stop_cut_off_is_kept_as_unanswered() {
+    let gate = Gate::default();
+    gate.stop();
+    let long = Loop { loss_after: None, ..plan(u64::MAX) };
+    let mut arena = Arena::create(10).unwrap();
+    let mut recorder = Recorder::new(&mut arena, 0);
+    let mut end = Scripted::with_room(3);
+    let ended = closed::client(on(&mut end, Busy, clock_at(1000), &gate, &long, &mut recorder));
+    assert_eq!((ended, recorder.seen.sent, recorder.seen.received), (Ended::Stopped, 1, 0));
+    let [row] = arena.rows() else { panic!("{} rows", arena.rows().len()) };
+    assert!(row.flags.has(Flags::LOST) && row.submit.0 != 0 && row.receive.0 == 0, "{row:?}");
 }

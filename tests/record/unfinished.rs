@@ -24,6 +24,8 @@ fn saved_round(samples: &RoundSamples, clock_fault: Option<&str>) -> SavedRound 
         rates: Vec::new(),
         warnings: Vec::new(),
         clock_fault: clock_fault.map(Into::into),
+        enough: None,
+        stopped: None,
     }
 }
 

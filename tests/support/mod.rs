@@ -245,6 +245,7 @@ fn full_case(schedule: Schedule) -> Case {
         size: Bytes(64),
         bound: Bound { count: Some(1000), time: Some(Span(2_000_000_000)) },
         warmup: 100,
+        exact_warmup: true,
         schedule,
         trace: Some(Trace { file: "t".into(), times_ns: vec![0, 1000], sizes: vec![Bytes(64); 2] }),
         timer: TimerKind::IoUring,

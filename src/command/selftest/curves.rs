@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use crate::plan::Slo;
-use crate::stats::knee::{Found, Lies, Point, highest, knee};
+use crate::stats::knee::{Bracket, Found, Point, highest, knee};
 use crate::units::Span;
 
 /// What the server takes for a request.
@@ -34,15 +34,15 @@ pub fn t22_knee_and_limit() -> Outcome {
     points.push(Point { generator_bound: true, falls_short: true, p50_ns: 1.0, ..point(0.97) });
     let whole = [knee(&points), highest(&points, slo)];
     let word = |found: Option<Found>| match found {
-        Some(Found { at, lies }) => {
+        Some(Found { at, bracket }) => {
             let load = points[at].offered * SERVICE_NS / 1e9;
-            format!("{load:.1}{}", if lies == Lies::AtLeast { " or more" } else { "" })
+            format!("{load:.1}{}", if bracket == Bracket::AtLeast { " or more" } else { "" })
         }
         None => "none".to_owned(),
     };
     let [measured, cut] = [whole, short].map(|found| found.map(word).join(" and "));
-    let passes = whole == [Some(Found { at: 5, lies: Lies::Within }); 2]
-        && short == [Some(Found { at: 4, lies: Lies::AtLeast }); 2];
+    let passes = whole == [Some(Found { at: 5, bracket: Bracket::Within }); 2]
+        && short == [Some(Found { at: 4, bracket: Bracket::AtLeast }); 2];
     let truth = "0.6 and 0.6; 0.5 or more of a sweep to 0.5".to_owned();
     Ok((truth, format!("{measured}; {cut}"), passes))
 }

@@ -2,6 +2,7 @@
 
 use crate::pattern::prelude::*;
 use crate::plan::MOST_BURST;
+use std::ops::Range;
 
 /// What is on its way of one burst.
 struct Burst {
@@ -29,6 +30,22 @@ impl Burst {
     }
 }
 
+/// Keeps what was posted and had not completed when the round ended; `first` is the number of the
+/// first submit stamp.
+#[cold]
+fn keep_unfinished(
+    unfinished: Range<u64>,
+    first: u64,
+    submitted: &[Ticks],
+    recorder: &mut Recorder<'_>,
+) {
+    for sequence in unfinished {
+        if let Some(submit) = submitted.get((sequence - first) as usize) {
+            recorder.unanswered(sequence, Ticks(0), *submit);
+        }
+    }
+}
+
 /// Round trips: the next burst is posted when the last has completed.
 pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
     let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
@@ -36,16 +53,16 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
     let mut flow = Flow::of(endpoint);
     let mut burst = Burst { first: 0, done: 0, submitted: [Ticks(0); MOST_BURST] };
     let mut deadline = Deadline::default();
-    loop {
+    let ended = 'round: loop {
         let length = plan.burst.min(plan.messages.saturating_sub(burst.first));
         if length == 0 {
-            return Ended::Count;
+            break 'round Ended::Count;
         }
         for index in 0..length {
             // A slot is written when nothing that was posted from it is on the way.
             while !flow.has_room() {
                 if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
-                    return ended;
+                    break 'round ended;
                 }
                 burst.take(flow.completed, clock, recorder);
             }
@@ -54,7 +71,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
             burst.submitted[index as usize] = clock.now();
             while !flow.post(endpoint, slot, plan.size) {
                 if let Some(ended) = flow.make_room(endpoint, &mut waiter, &mut events, gate) {
-                    return ended;
+                    break 'round ended;
                 }
                 burst.take(flow.completed, clock, recorder);
             }
@@ -63,7 +80,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
         endpoint.flush();
         while burst.done < flow.sent {
             match waiter.next(endpoint, &mut events, clock, gate, None) {
-                Waited::Look if gate.is_stopped() => return Ended::Stopped,
+                Waited::Look if gate.is_stopped() => break 'round Ended::Stopped,
                 Waited::Look | Waited::TimeUp => continue,
                 Waited::Something => {
                     flow.complete(&events);
@@ -71,17 +88,20 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
                 }
             }
             if events.link != Link::Up && burst.done < flow.sent {
-                return Ended::of(events.link);
+                break 'round Ended::of(events.link);
             }
         }
         burst.first += length;
         recorder.handled(burst.first);
         let now = clock.now();
         if deadline.is_past(now, burst.first, plan) {
-            return Ended::Time;
+            break 'round Ended::Time;
         }
         if plan.pause.0 != 0 && !gate.idle_until(clock, now + plan.pause, plan.lead) {
-            return Ended::Stopped;
+            break 'round Ended::Stopped;
         }
-    }
+    };
+    recorder.seen.sent = flow.sent;
+    keep_unfinished(burst.done..flow.sent, burst.first, &burst.submitted, recorder);
+    ended
 }

@@ -5,7 +5,7 @@ use super::{Load, Spec};
 use crate::pattern::prelude::*;
 use crate::plan::Slo;
 use crate::run::analysis::Completion;
-use crate::stats::knee::{self, Found, Lies, Point};
+use crate::stats::knee::{self, Bracket, Found, Point};
 
 /// The details of the first run of a curve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,22 +24,33 @@ pub(super) struct Landmark {
     pub(super) run: u32,
     /// Requests per second that were offered.
     pub(super) offered: f64,
-    /// Where what was looked for lies against it.
-    pub(super) lies: Lies,
+    /// Where the rate that was looked for is relative to it.
+    #[serde(rename = "lies")]
+    pub(super) bracket: Bracket,
 }
 
 impl Landmarks {
     /// Of the points of a curve, each with its run.
     pub(super) fn of(points: &[(u32, Point)], slo: Option<Slo>) -> Landmarks {
         let own: Vec<Point> = points.iter().map(|(_, point)| *point).collect();
-        let landmark = |Found { at, lies }: Found| {
+        let landmark = |Found { at, bracket }: Found| {
             let (run, point) = points[at];
-            Landmark { run, offered: point.offered, lies }
+            Landmark { run, offered: point.offered, bracket }
         };
         Landmarks {
             knee: knee::knee(&own).map(landmark),
             highest: slo.and_then(|slo| knee::highest(&own, slo)).map(landmark),
         }
+    }
+}
+
+impl Landmarks {
+    /// Those that a run has in a record; `None`: they are of other points. Older versions put the
+    /// curves of all pairs of hosts together.
+    pub(super) fn of_record(details: &Value, points: &[(u32, Point)]) -> Option<Landmarks> {
+        let kept = Landmarks::deserialize(details).ok()?;
+        let mut runs = [kept.knee, kept.highest].into_iter().flatten().map(|at| at.run);
+        runs.all(|run| points.iter().any(|(own, _)| *own == run)).then_some(kept)
     }
 }
 
@@ -49,12 +60,10 @@ pub(super) fn series<C>(plan: &Plan<C>, run: u32) -> Option<&str> {
 }
 
 /// What the points of one curve share.
-pub(super) fn place<P, S>(
-    case: &Case<P, S>,
-    spec: &Spec,
-) -> (&'static str, &'static str, Bytes, u32, u32) {
+pub(super) fn place<P, S>(case: &Case<P, S>, spec: &Spec) -> impl Ord + use<P, S> {
     let buffers = spec.buffers.map_or((0, 0), |buffers| (buffers.transmit, buffers.receive));
-    (case.transport.name(), case.wait.name(), case.size, buffers.0, buffers.1)
+    let hosts = case.topology.hosts();
+    (case.transport.name(), case.wait.name(), case.size, hosts, buffers)
 }
 
 /// What the record keeps of the curve that begins with this run; nothing in its other runs.
@@ -82,6 +91,7 @@ pub(super) fn complete(plan: &Plan, runs: &[RunSoFar], number: usize) -> Complet
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::HostPair;
 
     #[test]
     fn a_record_keeps_a_knee_at_the_edge_as_a_bound() {
@@ -101,5 +111,18 @@ mod tests {
             "highest": { "run": 4, "offered": 2e4, "lies": "at_most" },
         });
         assert_eq!(json, wanted);
+    }
+
+    #[test]
+    fn the_same_load_between_other_hosts_is_another_curve() {
+        let case =
+            crate::pattern::load::request(Default::default()).plan().unwrap().cases.remove(0);
+        let on = |server| {
+            let topology = case.topology.clone().on(HostPair { client: None, server });
+            Case { topology, ..case.clone() }
+        };
+        let is_one = |a: &Case, b: &Case| place(a, a.spec()) == place(b, b.spec());
+        assert!(is_one(&on(Some(1)), &on(Some(1))));
+        assert!(!is_one(&on(Some(0)), &on(Some(1))) && !is_one(&on(None), &on(Some(0))));
     }
 }

@@ -8,7 +8,7 @@ use crate::report::model::{Mark, Point as Dot, Rank, Shape, fields};
 use crate::report::number::{
     THOUSANDS, count, interval, per_second, quantile_name, short, span, time,
 };
-use crate::stats::knee::{self, Lies, Point};
+use crate::stats::knee::{self, Bracket, Point};
 
 /// Fewest points of a curve that is drawn.
 const LEAST: usize = 2;
@@ -74,7 +74,7 @@ impl<'a> Curve<'a> {
 
     /// The highest rate that was measured to keep the bound.
     fn kept(&self) -> Option<&'a Run> {
-        self.run(self.found.highest.filter(|found| found.lies != Lies::AtMost)?)
+        self.run(self.found.highest.filter(|found| found.bracket != Bracket::AtMost)?)
     }
 }
 
@@ -121,9 +121,11 @@ fn curves<'a>(record: &'a Record) -> Vec<Curve<'a>> {
         let point = |run| Some((run, point(run, bounded)?));
         let open: Vec<(&Run, Point)> = runs.iter().filter_map(|run| point(*run)).collect();
         let points: Vec<_> = open.iter().map(|(run, point)| (run.index, *point)).collect();
+        // As the record has them; a recovered or older one may not.
+        let kept = runs.iter().find_map(|run| Landmarks::of_record(run.details.as_ref()?, &points));
         Curve {
-            name: series(runs[0]).map_or_else(|| name(runs[0]), str::to_string),
-            found: Landmarks::of(&points, slo),
+            name: series(runs[0]).map_or_else(|| name(record, runs[0]), str::to_string),
+            found: kept.unwrap_or_else(|| Landmarks::of(&points, slo)),
             open,
             closed: runs.into_iter().filter(|run| !run.case.schedule.is_open()).collect(),
         }
@@ -139,13 +141,18 @@ fn point(run: &Run, bounded: f64) -> Option<Point> {
     Point::new(run.case.schedule, achieved, answers, requests, response, bounded)
 }
 
-/// The name of a curve outside a study.
-fn name(run: &Run) -> String {
+/// The name of a curve outside a study, with its hosts where others have other ones.
+fn name(record: &Record, run: &Run) -> String {
     let case = &run.case;
+    let is_elsewhere = |other: &Run| other.case.topology.hosts() != case.topology.hosts();
+    let hosts = match record.runs.iter().any(is_elsewhere) {
+        true => format!(", {}", record.plan.hosts_of(case)),
+        false => String::new(),
+    };
     let buffers = spec(run).buffers.map_or_else(String::new, |buffers| {
         format!(" TX {} RX {}", buffers.transmit, buffers.receive)
     });
-    format!("{} {}{buffers}", case.transport, case.wait.name())
+    format!("{} {}{buffers}{hosts}", case.transport, case.wait.name())
 }
 
 fn rate(run: &Run, metric: RateMetric) -> Option<f64> {
@@ -176,6 +183,8 @@ fn points(record: &Record) -> Option<Table> {
     let main = |p| move |run: &&Run| Cell::of_run(Some(run), main_metric(run), p);
     let other = |metric| move |run: &&Run| Cell::of_run(Some(run), metric, 0.99);
     let rate = |metric, scale| move |run: &&Run| Cell::rate(Some(run), metric, scale);
+    let pair =
+        record.plan.pairs.map(|_| text("pair", |run: &&Run| record.plan.hosts_of(&run.case)));
     let fields = [
         number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)).show(Show::Page),
         number("object", "B", |run: &&Run| Cell::Size(spec(run).object_size.0)).rank(Rank::More),
@@ -197,7 +206,8 @@ fn points(record: &Record) -> Option<Table> {
         number("lost", "", |run: &&Run| Cell::lost(run.counts.lost)).rank(Rank::More),
         number("unsent", "", |run: &&Run| Cell::lost(run.counts.unsent)).rank(Rank::More),
     ];
-    let table = Table::of(runs(record), own(record).into_iter().chain(ends()).chain(fields))?;
+    let fields = own(record).into_iter().chain(pair).chain(ends()).chain(fields);
+    let table = Table::of(runs(record), fields)?;
     let caption = "Load: responses of open loops, round trips of closed ones (those with clients)";
     Some(table.caption(Note::new(caption, Show::Page)))
 }
@@ -276,16 +286,16 @@ fn found(record: &Record, curves: &[Curve<'_>]) -> Vec<String> {
 
 fn knee_of(curve: &Curve<'_>, knee: Landmark) -> String {
     let rate = short(knee.offered * THOUSANDS);
-    match knee.lies {
-        Lies::Within => format!(
+    match knee.bracket {
+        Bracket::Within => format!(
             "{rate} k/s has the highest ratio of rate to median response{}",
             next(curve, knee, "; the next measured rate is")
         ),
-        Lies::AtLeast => format!(
+        Bracket::AtLeast => format!(
             "at least {rate} k/s: the ratio of rate to median response is highest at the highest \
              rate that the server sustained"
         ),
-        Lies::AtMost => format!(
+        Bracket::AtMost => format!(
             "at most {rate} k/s: the ratio of rate to median response is highest at the lowest \
              measured rate"
         ),
@@ -294,12 +304,12 @@ fn knee_of(curve: &Curve<'_>, knee: Landmark) -> String {
 
 fn highest(curve: &Curve<'_>, at: Landmark) -> String {
     let rate = short(at.offered * THOUSANDS);
-    match at.lies {
-        Lies::Within => {
+    match at.bracket {
+        Bracket::Within => {
             format!("is met up to {rate} k/s{}", next(curve, at, ", but not shown to be met at"))
         }
-        Lies::AtLeast => format!("is met up to at least {rate} k/s: no higher rate exceeded it"),
-        Lies::AtMost => format!("is not met at any measured rate, from {rate} k/s on"),
+        Bracket::AtLeast => format!("is met up to at least {rate} k/s: no higher rate exceeded it"),
+        Bracket::AtMost => format!("is not met at any measured rate, from {rate} k/s on"),
     }
 }
 

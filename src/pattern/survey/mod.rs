@@ -7,7 +7,7 @@ pub use view::Survey;
 use super::{bandwidth, latency};
 use crate::pattern::prelude::*;
 use crate::plan::Rounds;
-use crate::plan::request::{ROUNDS, WARMUP};
+use crate::plan::request::ROUNDS;
 
 /// The transports that a survey measures where they work.
 pub fn transports() -> impl Iterator<Item = TransportKind> {
@@ -52,5 +52,5 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
 
 /// A request for rounds of such a length.
 fn of(request: Request, count: impl Into<Option<u64>>, time: Span, seed: u64) -> Request {
-    Request { count: count.into(), time: Some(time), warmup: Some(WARMUP), seed, ..request }
+    Request { count: count.into(), time: Some(time), seed, ..request }
 }

@@ -91,8 +91,8 @@ fn legend(record: &Record) -> String {
 
 fn instrument(record: &Record) -> String {
     let own = &record.instrument;
-    if own.count == 0 {
-        return "instrument: not measured, since no round ran in real time".into();
+    if let Some(why) = view::no_instrument(record) {
+        return format!("instrument: {why}");
     }
     format!(
         "instrument: adds {} (p50) to {} (p99) to a round trip (null transport, n {}); latencies \

@@ -18,7 +18,9 @@ mod sweep;
 
 pub use clocks::{notes as clock_notes, section as clocks};
 pub use lead::lead;
-pub use noise::{section as noise, sentence as noise_sentence, tables as noise_tables};
+pub use noise::{
+    no_instrument, section as noise, sentence as noise_sentence, tables as noise_tables,
+};
 pub use pairs::{notes as pair_notes, section as pairs};
 pub use rounds::section as rounds;
 pub use runs::section as runs;

@@ -17,6 +17,16 @@ fn lost_percent(noise: &Noise) -> f64 {
     PERCENT * noise.lost_ns / noise.observed_ns.max(1.0)
 }
 
+/// Why a record has no instrument overhead; `None`: it has.
+pub fn no_instrument(record: &Record) -> Option<&'static str> {
+    let is_simulated = record.runs.iter().all(|run| run.case.transport.simulates_time());
+    let why = match is_simulated {
+        true => "not measured, since no round ran in real time",
+        false => "unknown, since the run did not come to its end",
+    };
+    (record.instrument.count == 0).then_some(why)
+}
+
 /// The noise of a CPU in a sentence.
 pub fn sentence(noise: &Noise) -> String {
     format!(

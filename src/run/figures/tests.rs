@@ -30,7 +30,8 @@ fn rounds(of: fn(f64) -> f64) -> Vec<Vec<f64>> {
 fn widest_of(series: &[Vec<f64>]) -> (String, Option<f64>) {
     let mut run = closed();
     run.series.insert(Metric::HalfRtt, series.to_vec());
-    run.widest()
+    let (name, reach) = run.widest();
+    (name, reach.ok())
 }
 
 fn reach(series: &[Vec<f64>], p: f64) -> [f64; 2] {
@@ -96,6 +97,7 @@ fn samples_without_rows_count_with_the_others() {
         (Metric::Rtt, vec![vec![1000.0, INF]]),
         (Metric::HalfRtt, vec![vec![500.0, INF]]),
     ]);
+    run.sampled = BTreeMap::from([(Metric::Rtt, vec![0]), (Metric::HalfRtt, vec![0])]);
     run.beyond = vec![BTreeMap::from([(Metric::Service, beyond)])];
     for (metric, mean, most) in [(Metric::Rtt, 2500.0, 3000.0), (Metric::HalfRtt, 1250.0, 1500.0)] {
         let found = run.summary(metric, INF);
@@ -167,4 +169,40 @@ fn what_threads_counted_in_ticks_is_in_nanoseconds() {
     assert_eq!(run.warnings.iter().filter(foreign).count(), 2, "{:?}", run.warnings);
     assert!(!run.is_over());
     assert_eq!((run.overhead, run.recording_ns), (vec![vec![50.0], vec![50.0]], vec![4.0; 2]));
+}
+
+#[test]
+fn a_figure_without_a_width_says_why() {
+    let rounds = Rounds { least: 6, most: 30, until: Some(0.05) };
+    let target = "target ±5.000 % missed, and --rounds allows no more rounds";
+    let stopped = |round: Vec<f64>| {
+        let mut run = closed();
+        run.rounds = vec![Round::default(); 30];
+        run.series.insert(Metric::HalfRtt, vec![round; 30]);
+        run.decide(rounds);
+        run.stop.unwrap().unwrap()
+    };
+    // Two of a hundred are lost.
+    let lossy = (0..2000).map(|i| if i % 50 == 7 { INF } else { 100.0 }).collect();
+    let infinite = format!("after 30 rounds half_rtt p99 is infinite: {target}");
+    assert_eq!(stopped(lossy), infinite);
+    let few = format!("after 30 rounds half_rtt p99 has too few samples: {target}");
+    assert_eq!(stopped(vec![100.0]), few);
+    let nothing = decided(30, &[0.0; 30], rounds).1.unwrap();
+    assert_eq!(nothing, format!("after 30 rounds the rate is 0: {target}"));
+}
+
+#[test]
+fn samples_without_rows_are_those_of_their_own_round() {
+    let beyond = |count: u64| {
+        let mut live = LiveHistogram::new(0.5).unwrap();
+        live.record_ns_many(100.0, count);
+        BTreeMap::from([(Metric::Service, live)])
+    };
+    // The client of the second of three rounds was killed: it left nothing at all.
+    let mut run = closed();
+    run.series.insert(Metric::Rtt, vec![vec![100.0; 3]; 2]);
+    run.sampled.insert(Metric::Rtt, vec![0, 2]);
+    run.beyond = vec![beyond(20), BTreeMap::new(), beyond(400)];
+    assert_eq!(run.summary(Metric::Rtt, INF).count, 426);
 }

@@ -27,6 +27,31 @@ pub struct ThreadResult {
     pub effective_settings: Vec<(String, String)>,
 }
 
+#[cfg(test)]
+impl ThreadResult {
+    /// One that has ended with these counts and has left no samples.
+    pub(super) fn reported(counts: crate::sample::recorder::MessageCounts) -> ThreadResult {
+        let outcome = Outcome {
+            counters: Default::default(),
+            ended: crate::loops::Ended::Count,
+            counts,
+            server_counts: None,
+            rejected_peers: 0,
+            usage: Default::default(),
+            pinned: Ok(()),
+            locked: Ok(()),
+            span: Default::default(),
+            noise: None,
+            overhead: Vec::new(),
+            recording_ticks: 0.0,
+            beyond: Default::default(),
+            pool: Default::default(),
+        };
+        let arena = Arena::create(1).unwrap();
+        ThreadResult { arena, outcome: Some(outcome), effective_settings: Vec::new() }
+    }
+}
+
 /// A rank of a running round.
 pub(super) struct RunningRank<'a> {
     pub role: Role,
