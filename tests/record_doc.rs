@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use support::bounded::output;
+use wiregauge::record::schema::Run;
 use wiregauge::record::{RunDirectory, samples};
 use wiregauge::units::Bytes;
 
@@ -95,13 +96,16 @@ fn snippet(text: &str, mark: &str) -> String {
 fn the_snippets_give_the_median() {
     let scratch = support::Scratch::new();
     let dir = scratch.join("run");
-    let mut round = support::realistic_round(0, 0, 1000);
+    let mut round = support::realistic_round(0, 0, 1100);
     round.samples[500].receive_ns = f64::NAN;
     round.samples[500].flags = wiregauge::sample::Flags::LOST;
     let mut writer = RunDirectory::create(&dir, Bytes(1)).unwrap();
     writer.append(&round).unwrap();
-    writer.append(&support::realistic_round(1, 0, 1000)).unwrap();
-    writer.finish(&support::full_record(), "").unwrap();
+    writer.append(&support::realistic_round(1, 0, 1100)).unwrap();
+    let mut record = support::full_record();
+    let other = Run { index: 1, ..record.runs[0].clone() };
+    record.runs.push(other);
+    writer.finish(&record, "").unwrap();
     let kept = round.samples.iter().filter(|s| s.flags.0 & 1 == 0);
     let latency = |ns: f64| if ns.is_nan() { f64::INFINITY } else { ns };
     let mut rtt: Vec<f64> = kept.map(|s| latency(s.receive_ns - s.submit_ns)).collect();

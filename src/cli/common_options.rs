@@ -210,7 +210,7 @@ pub const RECORD: OptionTable = &under(
             .metavar("DIR")
             .default_note("wiregauge-runs/<UTC time>-<command>")
             .common(),
-        OptionDef::flag("json", "Print the record on stdout, and nothing else").common(),
+        OptionDef::flag("json", "Print the record on stdout, and nothing else"),
         COLUMNS,
         VERBOSE.common(),
         COLOR,
