@@ -39,6 +39,8 @@ const CSS: &str = include_str!("../../web/page.css");
 /// Most names of which the cells of a matrix show their numbers; of more they are in the cells'
 /// titles.
 const MOST_NUMBERS: usize = 24;
+/// Sentences above the drawing, which shall be on the first screen; the sections have the others.
+const ANSWERS: usize = 2;
 /// What is shown of a field of the environment that could not be read.
 const UNKNOWN: &str = "unknown";
 /// So many lines of the environment are shown at once; the others unfold.
@@ -53,6 +55,8 @@ struct Page<'a> {
     warnings: Vec<Group<'a>>,
     pairs: Option<Section>,
     results: &'a [Section],
+    /// What was found, in a sentence or two.
+    answer: Vec<String>,
     /// The drawing on top.
     lead: Option<Section>,
     /// The sections below it: their identifiers and titles.
@@ -97,6 +101,7 @@ pub fn render<E: fmt::Display>(
         record,
         reduced: &reduced,
         warnings: warnings::of_record(record, &disagreements),
+        answer: view::answer(record, patterns).into_iter().take(ANSWERS).collect(),
         pairs: view::pairs(record),
         results: &results,
         middle: &middle,

@@ -215,7 +215,7 @@ test("the drawing that compares is on the first screen, and links lead to all be
     for (const kind of kinds) {
       const { page } = await open(t, kind, { viewport: { width, height } }, "20000");
       const top = (await page.locator("#lead .plot, #lead .surface").first().boundingBox()).y;
-      assert.ok(top < height / 2, `${kind}: begins at ${top} of ${height}`);
+      assert.ok(top < 0.7 * height, `${kind}: begins at ${top} of ${height}`);
       const dead = await page.locator("nav a").evaluateAll((links) =>
         links.map((a) => a.hash).filter((hash) => !document.querySelector(hash)?.offsetHeight));
       assert.deepEqual(dead, [], kind);
