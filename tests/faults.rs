@@ -359,7 +359,7 @@ fn locked_memory_that_is_refused_is_warned_of() {
     }
     let copy = PublicCopy::new();
     limited.arg(&copy.0).arg("latency");
-    limited.args(SHORT.split(' ')).args(["--out", "run"]);
+    limited.args(SHORT.split(' ')).args(["--out", "run", "--verbose"]);
     let ended = Controller::of(&scratch, limited).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("RLIMIT_MEMLOCK"), "{ended:?}");
@@ -438,10 +438,7 @@ fn json_is_alone_on_stdout_and_nothing_is_coloured() {
     assert!(fs::read_dir(&scratch.0).unwrap().next().is_none(), "no directory was asked for");
     let mut odd = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
     odd.args(["latency", "--wait", "block", "--count", "500", "--rounds", "1", "--out", "run"]);
-    odd.env_clear()
-        .env("LANG", "\u{1F4E1}")
-        .env("TERM", "xterm-256color")
-        .env("CLICOLOR_FORCE", "0");
+    odd.env_clear().env("LANG", "\u{1F4E1}").env("TERM", "xterm-256color").env("CLICOLOR", "1");
     let told = Controller::of(&scratch, odd).end();
     assert_eq!(told.code, Some(0), "{told:?}");
     for text in [&ended.stdout, &ended.stderr, &told.stdout, &told.stderr] {
