@@ -57,7 +57,7 @@ fn refused(scratch: &Scratch, host: &FarHost, line: &str, code: i32) -> String {
 fn latency_is_measured_between_two_network_stacks() {
     let scratch = Scratch::new();
     let Some(host) = FarHost::beside(&scratch) else { return };
-    let line = "latency --transport tcp,udp --wait block --count 500 --rounds 2";
+    let line = "latency --transport tcp,udp --wait block --count 500 --rounds 2 --verbose";
     let (record, ended) = measured(&scratch, &host, line);
     assert_eq!(record.runs.len(), 2);
     for run in &record.runs {

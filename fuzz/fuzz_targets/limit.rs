@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use wiregauge::stats::limit::{Figures, Limit};
-use wiregauge::stats::{Metric, Rate, RateMetric, Summary};
+use wiregauge::stats::{Metric, Rate, RateMetric, Summary, Verdict};
 
 /// A run without figures.
 struct Nothing;
@@ -21,7 +21,10 @@ impl Figures for Nothing {
 fuzz_target!(|text: &str| {
     match text.parse::<Limit>() {
         Err(wrong) => assert!(!wrong.is_empty()),
-        // A figure that is not there keeps no limit.
-        Ok(limit) => assert!(limit.is_exceeded(Some(&Nothing), &Nothing).is_err()),
+        // A figure that is not there neither keeps nor exceeds a limit.
+        Ok(limit) => {
+            let judged = limit.judge(Some(&Nothing), &Nothing);
+            assert_eq!(judged.verdict, Verdict::Inconclusive);
+        }
     }
 });
