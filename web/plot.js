@@ -19,7 +19,10 @@ class Plot {
     this.readout = element("output", { className: "readout", "aria-live": "polite" });
     this.legend = element("div", { className: "legend" });
     const bar = element("div", { className: "bar" }, this.readout);
-    if (spec.csv) bar.append(csvButton(spec.name, spec.csv));
+    const drawn = () => picture(spec.title, this.built.legend ?? [], this.u.ctx.canvas, this.c);
+    const buttons = [pictureButton(spec.name, drawn)];
+    if (spec.csv) buttons.unshift(csvButton(spec.name, spec.csv));
+    bar.append(element("div", { className: "buttons" }, ...buttons));
     this.figure = element("figure", { id: `plot-${spec.name}` },
       element("figcaption", {}, element("h3", { textContent: spec.title }),
         element("p", { textContent: spec.note ?? "" })),

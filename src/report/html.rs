@@ -20,12 +20,13 @@ use serde_json::{Value, json};
 use std::fmt;
 
 /// The viewer's modules in the order in which they use each other; see `web/README.md`.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("../../web/decode.js"),
     include_str!("../../web/units.js"),
     include_str!("../../web/download.js"),
     include_str!("../../web/theme.js"),
     include_str!("../../web/plot.js"),
+    include_str!("../../web/picture.js"),
     include_str!("../../web/distribution.js"),
     include_str!("../../web/density.js"),
     include_str!("../../web/figure.js"),

@@ -6,7 +6,7 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { csvNumber, downloaded, figure, open, painted, parseCsv, report, value }
   from "./support.mjs";
 
@@ -137,6 +137,24 @@ test("every plot has its data as a file", async (t) => {
     assert.ok(rows.length > 0, name);
     assert.equal(await page.locator(`figure#plot-${name}, #results`).count() > 0, true);
   }
+});
+
+test("every plot is a picture at a click, with its title and its colours", async (t) => {
+  const { page } = await open(t, "sweep");
+  const names = await page.locator("figure[id^=plot-] [data-png]").evaluateAll((all) =>
+    all.map((b) => b.dataset.png));
+  assert.equal(names.length, await page.locator(".plot").count());
+  const [download] = await Promise.all([
+    page.waitForEvent("download"), page.click(`[data-png="${names[0]}"]`),
+  ]);
+  const bytes = readFileSync(await download.path());
+  assert.equal(bytes.subarray(1, 4).toString(), "PNG");
+  const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
+  const plot = await page.locator(`#plot-${names[0]} canvas`).evaluate((c) => [c.width, c.height]);
+  assert.equal(width, plot[0]);
+  assert.ok(height > plot[1] + 40, `${height} of ${plot[1]}: the title and the legend are above`);
+  // Taller than what a blank page of that size is compressed to.
+  assert.ok(bytes.length > 5000, `${bytes.length} B`);
 });
 
 test("curves of the page are the order statistics of the samples", async (t) => {
