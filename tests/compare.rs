@@ -5,26 +5,8 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::path::Path;
-use std::process::Command;
 use support::Scratch;
-use support::bounded::output;
-
-/// What a command has printed, and its exit code.
-#[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-fn wiregauge(folder: &Path, arguments: &[&str]) -> Ended {
-    let program = env!("CARGO_BIN_EXE_wiregauge");
-    let ended = output(Command::new(program).args(arguments).current_dir(folder));
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let (stdout, stderr) = (text(ended.stdout), text(ended.stderr));
-    Ended { code: ended.status.code(), stdout, stderr }
-}
+use support::program::{Printed, wiregauge};
 
 /// Measures simulated round trips into a directory of this name.
 fn measured(scratch: &Scratch, name: &str, delays: &str, more: &[&str]) {
@@ -42,7 +24,7 @@ fn edited(scratch: &Scratch, name: &str, edit: impl FnOnce(&mut Value)) {
     std::fs::write(path, serde_json::to_vec(&record).unwrap()).unwrap();
 }
 
-fn compared(scratch: &Scratch, arguments: &[&str]) -> Ended {
+fn compared(scratch: &Scratch, arguments: &[&str]) -> Printed {
     wiregauge(&scratch.0, &[&["compare"], arguments].concat())
 }
 
