@@ -1,4 +1,4 @@
-"""Records: those that older versions left, and files that are none."""
+"""Records: those that older versions left, and files that are no records."""
 
 import json
 import math

@@ -73,7 +73,7 @@ pub enum ExportError {
     },
 }
 
-/// Exports to a new file, or to standard output where there is none.
+/// Exports to a new file, or to standard output if no file is named.
 ///
 /// A file appears when it is whole. A reader of standard output that has had enough (`| head`)
 /// ends the export without an error.

@@ -75,7 +75,7 @@ fn one_round<'a>(
     }
 }
 
-/// The observables that are spans of time. A half of a round trip is none.
+/// The observables that begin and end at stamps: half a round trip and jitter are computed.
 fn spans_of(context: &RunContext, selection: &Selection) -> Vec<Observable> {
     let no_span = [Observable::Metric(Metric::HalfRtt), Observable::Metric(Metric::Jitter)];
     let wanted = match selection.observables.is_empty() {
