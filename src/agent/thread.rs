@@ -16,7 +16,7 @@ use crate::clock::{
 };
 use crate::control::protocol::*;
 use crate::host::interrupt::Interrupter;
-use crate::host::{self, Noise, ResourceUse};
+use crate::host::{self, Claims, Noise, ResourceUse};
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
 use crate::loops::stamper::{self, Stamper};
@@ -148,6 +148,13 @@ impl RoleRunner {
         self.assignment.slots.get(self.number).and_then(|slot| slot.cpu)
     }
 
+    /// That it measures on its CPU. On its own host the controller says so for all agents.
+    fn claims(&self) -> Option<Claims> {
+        let is_alone = self.assignment.remote_rows.is_some();
+        let is_real = !self.case.transport.simulates_time();
+        (is_alone && is_real).then(|| Claims::of(self.assignment.run, self.cpu()))
+    }
+
     /// The clock that stamps, and its ticks in time. A simulated transport brings its own.
     fn clock(&self) -> (AnyClock, Timebase) {
         match self.case.transport.descriptor().virtual_clock {
@@ -165,6 +172,7 @@ impl RoleRunner {
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0);
+        let mut claims = self.claims();
         let context = self.context(&time, arena.capacity() as u64);
         let (plan, mut role_loop) = context.prepare(self.pattern)?;
         let (look, spin) = (context.ticks(LOOK), context.ticks(ADAPTIVE_SPIN));
@@ -205,6 +213,7 @@ impl RoleRunner {
             Some(by_device(arena.writer().0, stamps, readings, &time))
         });
         let counters = connections.final_counters().into_iter();
+        claims.iter_mut().for_each(Claims::look);
         let outcome = Outcome {
             counters: counters.chain(by_device).chain(role_loop.finish()).collect(),
             rejected_peers: connections.rejected_peers(),
@@ -213,6 +222,7 @@ impl RoleRunner {
             server_counts,
             usage,
             pinned,
+            shares_cpu: claims.is_some_and(|claims| !claims.shared().is_empty()),
             locked,
             span: (begin, end),
             noise,

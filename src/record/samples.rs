@@ -4,6 +4,7 @@
 //! read without help. `docs/record.md` describes the columns.
 
 use super::error::RecordError;
+use crate::host::TOOL_VERSION;
 use crate::sample::{RoundSamples, Sample};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical};
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
@@ -72,7 +73,7 @@ pub(super) fn schema() -> Result<Arc<Type>, ParquetError> {
 pub(super) fn properties(epoch: &str) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
-        .set_created_by(concat!("wiregauge ", env!("CARGO_PKG_VERSION")).to_string())
+        .set_created_by(format!("wiregauge {TOOL_VERSION}"))
         .set_compression(Compression::SNAPPY)
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::Chunk)

@@ -2,12 +2,15 @@
 
 use super::{RunContext, overhead};
 use crate::clock::ChosenClock;
-use crate::host::{Claims, Environment, Noise, TOOL_VERSION, format_cpus, interface_with};
+use crate::host::{Environment, Noise, TOOL_VERSION, format_cpus, interface_with};
 use crate::plan::{HostPair, Plan};
-use crate::record::schema::{OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION};
+use crate::record::schema::{
+    ClockCost, OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION,
+};
+use crate::remote::host::RemoteHost;
 use crate::warning::Warning;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A core that loses more than this share of its time to gaps is noisy.
 const NOISE_LIMIT: f64 = 0.01;
@@ -56,6 +59,28 @@ pub fn noise<'a>(seen: impl Iterator<Item = &'a Noise>) -> Vec<Noise> {
     by_cpu.into_values().collect()
 }
 
+/// The record without rounds, as the journal begins with it: the other hosts are known already.
+pub fn head(context: &RunContext<'_>, base: Record) -> Record {
+    let hosts = context.hosts.iter().map(|host| other_host(host, Vec::new(), None)).collect();
+    Record { hosts, ..base }
+}
+
+/// What the record says of another host.
+pub fn other_host(
+    host: &RemoteHost,
+    noise: Vec<Noise>,
+    clock_cost: Option<ClockCost>,
+) -> OtherHost {
+    OtherHost {
+        name: host.session.host().to_string(),
+        address: host.probe.address.map(|address| address.to_string()),
+        environment: host.probe.environment.clone(),
+        clock: host.probe.clock.clone(),
+        noise,
+        clock_cost,
+    }
+}
+
 /// What weakens the whole record; `cpus` are the measuring ones of this host.
 pub fn warnings(
     cpus: &[u32],
@@ -70,11 +95,10 @@ pub fn warnings(
     RecordedWarning::each_once(&found)
 }
 
-/// Other runs on the measuring CPUs of this host.
-pub fn shared_cpus(claims: &Claims) -> Option<RecordedWarning> {
-    let shared = claims.shared();
-    let cpus = format_cpus(&shared);
-    (!shared.is_empty()).then(|| RecordedWarning::from(&Warning::SharedCpus { cpus }))
+/// Other runs on these measuring CPUs of a host.
+pub fn shared_cpus(shared: &BTreeSet<u32>) -> Option<Warning> {
+    let all: Vec<u32> = shared.iter().copied().collect();
+    (!all.is_empty()).then(|| Warning::SharedCpus { cpus: format_cpus(&all) })
 }
 
 /// Cores that lose too much of their time.
@@ -87,10 +111,11 @@ fn noisy(noise: &[Noise]) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// What weakens the record at the other host.
-pub fn warnings_there(host: &OtherHost) -> Vec<RecordedWarning> {
+/// What weakens the record at the other host; other runs measured on its CPUs `shared`.
+pub fn warnings_there(host: &OtherHost, shared: &BTreeSet<u32>) -> Vec<RecordedWarning> {
     let cpus: Vec<u32> = host.environment.cpus.iter().map(|state| state.cpu).collect();
     let found = host.environment.warnings(&cpus).into_iter().chain(noisy(&host.noise));
+    let found = found.chain(shared_cpus(shared));
     let on_it = |warning: Warning| RecordedWarning::on_host(&warning, &host.name);
     found.map(on_it).collect()
 }

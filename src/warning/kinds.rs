@@ -349,7 +349,7 @@ warnings! {
     /// Requests that were due waited for a buffer, or because too many were outstanding.
     "generator_blocked" Warning GeneratorBlocked { times: u64, sent: u64 }
     about Metric("response".into()),
-    says("generator blocked {times} times in {sent} requests: no buffer, or too many outstanding"),
+    says("{times} of {sent} requests were held up: no buffer, or too many outstanding"),
     advises("lower the load, or raise --window (rpc: --outstanding)");
 
     /// Rounds ended before their time, because no more messages are kept one by one.

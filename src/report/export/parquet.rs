@@ -3,6 +3,7 @@
 
 use super::rows::Row;
 use super::table::{Cell, Column, Rows};
+use crate::host::TOOL_VERSION;
 use crate::record::samples::{column, system_error};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -22,7 +23,7 @@ pub(super) struct Writer<W: Write + Send> {
 impl<W: Write + Send> Writer<W> {
     pub fn new(columns: Rows, sink: W) -> io::Result<Writer<W>> {
         let properties = WriterProperties::builder()
-            .set_created_by(concat!("wiregauge ", env!("CARGO_PKG_VERSION")).to_string())
+            .set_created_by(format!("wiregauge {TOOL_VERSION}"))
             .set_compression(Compression::SNAPPY)
             .build();
         let file = schema(columns)
