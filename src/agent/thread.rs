@@ -46,6 +46,12 @@ const LOOK: Span = Span(1_000_000);
 /// Exit code of a process that has panicked.
 const PANICKED: i32 = 101;
 
+/// Whether another run measured on these CPUs.
+fn has_others(mut claims: Claims) -> bool {
+    claims.look();
+    !claims.shared().is_empty()
+}
+
 /// What the main thread sends to one that runs a role.
 pub(crate) enum ThreadCommand {
     Connect(Vec<Blob>),
@@ -172,7 +178,7 @@ impl RoleRunner {
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0);
-        let mut claims = self.claims();
+        let claims = self.claims();
         let context = self.context(&time, arena.capacity() as u64);
         let (plan, mut role_loop) = context.prepare(self.pattern)?;
         let (look, spin) = (context.ticks(LOOK), context.ticks(ADAPTIVE_SPIN));
@@ -184,7 +190,6 @@ impl RoleRunner {
         self.report(ThreadReport::Connected(connections.effective_settings.clone()));
 
         let Ok(ThreadCommand::Start(at)) = self.commands.recv() else { return Ok(()) };
-        let gate = &self.control.gate;
         let mut recorder = Recorder::new(&mut arena, case.warmup);
         let stamping = self.stamp_while(&plan, &mut connections)?;
         let generator = self.generator(&time)?;
@@ -195,7 +200,7 @@ impl RoleRunner {
             endpoint: &mut connections.set,
             waiter: AnyWaiter::new(case.wait, spin),
             clock,
-            gate,
+            gate: &self.control.gate,
             plan: &plan,
             generator,
             recorder: &mut recorder,
@@ -213,7 +218,6 @@ impl RoleRunner {
             Some(by_device(arena.writer().0, stamps, readings, &time))
         });
         let counters = connections.final_counters().into_iter();
-        claims.iter_mut().for_each(Claims::look);
         let outcome = Outcome {
             counters: counters.chain(by_device).chain(role_loop.finish()).collect(),
             rejected_peers: connections.rejected_peers(),
@@ -222,7 +226,7 @@ impl RoleRunner {
             server_counts,
             usage,
             pinned,
-            shares_cpu: claims.is_some_and(|claims| !claims.shared().is_empty()),
+            shares_cpu: claims.is_some_and(has_others),
             locked,
             span: (begin, end),
             noise,

@@ -236,8 +236,8 @@ pub struct Outcome {
     pub usage: ResourceUse,
     /// Whether it was pinned; if not, why.
     pub pinned: Result<(), String>,
-    /// Whether another run measured on its CPU. An agent on the controller's host leaves that to the
-    /// controller.
+    /// Whether another run measured on its CPU. An agent on the controller's host leaves that to
+    /// the controller.
     pub shares_cpu: bool,
     /// Whether its sample memory was locked; if not, why.
     pub locked: Result<(), String>,

@@ -1,8 +1,8 @@
 //! Which CPUs other runs of this program measure on.
 //!
-//! Each measuring process takes a name for each of its CPUs: an abstract socket, which every user of
-//! the machine can see in `/proc/net/unix` (unix(7)), and which goes with its process, whatever ends
-//! it. The name has the CPU, the run's number, and the process. Names are those of a network
+//! Each measuring process takes a name for each of its CPUs: an abstract socket, which every user
+//! of the machine can see in `/proc/net/unix` (unix(7)), and which goes with its process, whatever
+//! ends it. The name has the CPU, the run's number, and the process. Names are those of a network
 //! namespace: a run in a container with a network of its own is not seen. Nothing waits for a name,
 //! and somebody who takes names of other runs causes a warning and no more.
 
@@ -27,7 +27,8 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Takes a name for each CPU. All processes of a run have its number, and do not see each other.
+    /// Takes a name for each CPU. All processes of a run have its number, and do not count as
+    /// others.
     pub fn of(run: u64, cpus: impl IntoIterator<Item = u32>) -> Claims {
         // Both ends may be on one CPU.
         let cpus: BTreeSet<u32> = cpus.into_iter().collect();
@@ -41,7 +42,7 @@ impl Claims {
         claims
     }
 
-    /// Looks for others. The kernel lists all local sockets: not to be called while a loop measures.
+    /// Looks for others. The kernel lists all local sockets: not to be called while a loop runs.
     pub fn look(&mut self) {
         let names = Tree::default().text(NAMES).unwrap_or_default();
         let others = others(&names, self.run).filter(|cpu| self.cpus.contains(cpu));

@@ -63,6 +63,11 @@ pub(super) fn schema() -> Result<Arc<Type>, ParquetError> {
     Type::group_type_builder("message").with_fields(fields).build().map(Arc::new)
 }
 
+/// What writes the Parquet files, for their metadata.
+pub fn created_by() -> String {
+    format!("wiregauge {TOOL_VERSION}")
+}
+
 /// Encodings by measured size (`tests/record.rs`, `a_million_rows_take_little_space`).
 ///
 /// Whole numbers are constant or count up by one: delta-binary-packed makes almost nothing of
@@ -73,7 +78,7 @@ pub(super) fn schema() -> Result<Arc<Type>, ParquetError> {
 pub(super) fn properties(epoch: &str) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
-        .set_created_by(format!("wiregauge {TOOL_VERSION}"))
+        .set_created_by(created_by())
         .set_compression(Compression::SNAPPY)
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::Chunk)

@@ -149,29 +149,21 @@ pub fn run(
     runner.all_points().and_then(|()| runner.check_clock())?;
     let Runner { runs, faults, comparisons, ref plan, claims, .. } = runner;
     let noise_at = |host| summary::noise(runs.iter().flat_map(|run| run.noise_at(host)));
-    let hosts = context.hosts.iter().zip(comparisons.end()).enumerate();
-    let hosts: Vec<OtherHost> = hosts
-        .map(|(number, (host, cost))| {
-            summary::other_host(host, noise_at(Some(number as u32)), cost)
-        })
-        .collect();
+    let of_host = |(number, (host, cost)): (u32, (&RemoteHost, _))| {
+        summary::other_host(host, noise_at(Some(number)), cost)
+    };
+    let hosts: Vec<OtherHost> =
+        (0..).zip(context.hosts.iter().zip(comparisons.end())).map(of_host).collect();
     let base = summary::record(plan, context, &time, &environment, started);
     let noise = noise_at(None);
     let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
     let shared = summary::shared_cpus(claims.shared());
-    warnings.extend(shared.as_ref().map(RecordedWarning::from).into_iter().chain(base.warnings));
-    for (number, host) in hosts.iter().enumerate() {
-        let shared = runs.iter().flat_map(|run| run.shared_at(number as u32)).collect();
-        warnings.extend(summary::warnings_there(host, &shared));
-    }
-    let pairs = plan.cases.iter().map(|case| case.topology.hosts());
-    let own = |host: u32| summary::own_interface(hosts.get(host as usize)?);
-    warnings.extend(summary::not_on_the_wire(pairs, own));
+    warnings.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
+    warnings.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
-    let complete_run =
-        |(number, run): (usize, &RunSoFar)| run.analysis.complete(plan, &runs, number);
-    let completions: Vec<_> = runs.iter().enumerate().map(complete_run).collect();
+    let complete_run = |number: usize| runs[number].analysis.complete(plan, &runs, number);
+    let completions: Vec<_> = (0..runs.len()).map(complete_run).collect();
     let into_run = |(run, completion): (RunSoFar, _)| run.into_run(plan, completion, &instrument);
     let runs = sides::noted(context, plan, runs.into_iter().zip(completions).map(into_run));
     Ok(Record {

@@ -51,8 +51,8 @@ pub fn record(
     Ok(record)
 }
 
-/// Adds all rounds to their runs; how many each run needs. Until its first rounds have said that, it
-/// needs the least.
+/// Adds all rounds to their runs; how many each run needs. Until its first rounds have said that,
+/// it needs the least.
 fn take_all(runs: &mut [Run], least: u32, rounds: Vec<SavedRound>) -> Vec<u32> {
     let mut planned = vec![least; runs.len()];
     for saved in rounds {

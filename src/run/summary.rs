@@ -1,5 +1,6 @@
 //! What stands beside all runs: the instrument's own error, the noise, what weakens them all.
 
+use super::analysis::RunSoFar;
 use super::{RunContext, overhead};
 use crate::clock::ChosenClock;
 use crate::host::{Environment, Noise, TOOL_VERSION, format_cpus, interface_with};
@@ -111,8 +112,23 @@ fn noisy(noise: &[Noise]) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// What weakens the record at the other host; other runs measured on its CPUs `shared`.
-pub fn warnings_there(host: &OtherHost, shared: &BTreeSet<u32>) -> Vec<RecordedWarning> {
+/// What weakens the record at the other hosts.
+pub fn warnings_of_hosts(
+    plan: &Plan,
+    hosts: &[OtherHost],
+    runs: &[RunSoFar],
+) -> Vec<RecordedWarning> {
+    let of_host = |(number, host): (u32, &OtherHost)| {
+        let shared = runs.iter().flat_map(|run| run.shared_at(number)).collect();
+        warnings_there(host, &shared)
+    };
+    let pairs = plan.cases.iter().map(|case| case.topology.hosts());
+    let own = |host: u32| own_interface(hosts.get(host as usize)?);
+    (0..).zip(hosts).flat_map(of_host).chain(not_on_the_wire(pairs, own)).collect()
+}
+
+/// What weakens the record at another host; other runs measured on its CPUs `shared`.
+fn warnings_there(host: &OtherHost, shared: &BTreeSet<u32>) -> Vec<RecordedWarning> {
     let cpus: Vec<u32> = host.environment.cpus.iter().map(|state| state.cpu).collect();
     let found = host.environment.warnings(&cpus).into_iter().chain(noisy(&host.noise));
     let found = found.chain(shared_cpus(shared));
@@ -121,14 +137,14 @@ pub fn warnings_there(host: &OtherHost, shared: &BTreeSet<u32>) -> Vec<RecordedW
 }
 
 /// This host's interface that has the address of another host of the plan: it is no other.
-pub fn own_interface(host: &OtherHost) -> Option<String> {
+fn own_interface(host: &OtherHost) -> Option<String> {
     let address = host.address.as_ref().and_then(|address| address.parse().ok());
     address.and_then(interface_with).map(|interface| interface.name)
 }
 
 /// The runs whose two ends are on this host though a host was named. `interface_of` gives this
 /// host's interface with the address of a named host.
-pub fn not_on_the_wire(
+fn not_on_the_wire(
     pairs: impl Iterator<Item = HostPair>,
     interface_of: impl Fn(u32) -> Option<String>,
 ) -> Vec<RecordedWarning> {
