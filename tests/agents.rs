@@ -299,7 +299,7 @@ fn a_controller_that_is_killed_leaves_nothing_on_the_agent_s_host() {
 
 #[test]
 fn a_run_on_the_cpus_of_an_agent_s_host_says_so() {
-    let (scratch, other) = (Scratch::new(), Scratch::new());
+    let scratch = Scratch::new();
     // Hosts with networks of their own do not see what other tests run meanwhile.
     let Some(host) = FarHost::beside(&scratch) else { return };
     host.enter();
@@ -316,8 +316,8 @@ fn a_run_on_the_cpus_of_an_agent_s_host_says_so() {
     };
     assert_eq!(shared(), []);
     let mut long = host.program(PROGRAM);
-    long.args(LONG.split_whitespace()).args(["--cpus", "0,0"]);
-    let long = controller::Controller::of(&other, long);
+    long.args(LONG.replace("run", "long").split_whitespace()).args(["--cpus", "0,0"]);
+    let long = controller::Controller::of(&scratch, long);
     long.await_messages(300);
     assert_eq!(shared(), [Some(Subject::Host(agent.host()))]);
     long.signal(Signal::INT);

@@ -268,7 +268,7 @@ fn a_folder_of_records_is_a_history_with_its_changes() {
     let series = line("latency synthetic");
     assert_eq!((series[5], series[7], series.last().unwrap()), ("rtt.p50", "10", &"1"));
     assert_eq!(line("07")[6..8], ["rtt.p50", "us"]);
-    assert!(shown.stdout.contains("differs since 07: kernel: 6.1 -> 6.9"), "{shown:?}");
+    assert!(shown.stdout.contains("changed at 07: kernel: 6.1 -> 6.9"), "{shown:?}");
     assert!(!shown.stdout.contains("p99.99"), "no record shows it: {shown:?}");
     let json = wiregauge(&scratch.0, &["history", "nightly", "--json"]);
     let all: Value = serde_json::from_str(&json.stdout).unwrap();

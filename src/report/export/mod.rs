@@ -103,7 +103,7 @@ pub fn export_to(
 ) -> Result<(), ExportError> {
     selection.check_format(format)?;
     let record = read_record(dir)?;
-    selection.check(dir, &record)?;
+    selection.check(dir, &record, format)?;
     let failed = |source| ExportError::Write { path: name.to_path_buf(), source };
     let rows = selection.rows;
     let mut out = BufWriter::new(sink);
