@@ -67,7 +67,7 @@ fn each_verdict_has_its_exit_code() {
     assert!(exceeded.stdout.contains(answer), "{exceeded:?}");
     let unknown = judged("once", &["rtt.max>+40%"], &[]);
     assert_eq!(unknown.code, Some(5), "{unknown:?}");
-    let why = "inconclusive: rtt.max has no interval: measure 2 rounds or more";
+    let why = "inconclusive: rtt.max has no interval: measure 6 rounds or more";
     assert!(unknown.stdout.contains(why), "{unknown:?}");
     assert_eq!(judged("once", &["rtt.max>+40%"], &["--strict"]).code, Some(1));
     let both = judged("once", &["rtt.max>+40%", "rtt.min>1us"], &[]);
@@ -102,6 +102,12 @@ fn an_unclear_pair_tells_what_it_could_have_shown_and_what_would_tell() {
     let more = &limit["needed"];
     let rounds = more["rounds"].as_u64().or(more["more_than"].as_u64()).unwrap();
     assert!(rounds > 6 && sentence.contains(&rounds.to_string()), "{limit}");
+    let ended = compared(&scratch, &["a", "b", "--fail-if", "rtt.max>+1%", "--json"]);
+    let all: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let limit = &all["limits"][0];
+    assert_eq!((&limit["verdict"], &limit["needed"]), (&json!("inconclusive"), &json!(null)));
+    let sentence = limit["sentence"].as_str().unwrap();
+    assert!(sentence.contains("; more rounds need not settle rtt.max: "), "{sentence}");
 }
 
 #[test]

@@ -90,6 +90,10 @@ fn sentence(limit: &Limit, judgement: &Judgement, needed_seconds: Option<f64>) -
     if judgement.verdict != Verdict::Inconclusive {
         return text;
     }
+    if limit.figure.is_extreme() {
+        let advice = "limit a quantile, or use --strict";
+        return format!("{text}; more rounds need not settle {}: {advice}", limit.figure);
+    }
     match judgement.smallest_change.filter(|change| change.0.is_finite()) {
         Some(change) => {
             text += &format!("; these runs cannot show a change below {}", size(limit, change.0));
