@@ -4,7 +4,9 @@
 //! run that is compared with, `100us` for the figure itself. [`super::verdict`] judges it.
 
 use super::quantile::median_interval;
-use super::{Interval, Metric, QUANTILES, Rate, RateMetric, RoundSummary, Summary, Value};
+use super::{
+    Interval, Metric, QUANTILES, Rate, RateMetric, RateUnit, RoundSummary, Summary, Value,
+};
 use crate::units::quantile_name;
 use std::fmt;
 use std::str::FromStr;
@@ -56,9 +58,9 @@ pub enum Side {
 pub enum Bound {
     /// A share of the first run's figure.
     Relative(f64),
-    /// A difference to it, in ns, messages/s or B/s.
+    /// A difference to it, in the unit of the record: ns, or that of the rate.
     Difference(f64),
-    /// The figure itself, in the same units.
+    /// The figure itself, in the same unit.
     Absolute(f64),
 }
 
@@ -255,28 +257,44 @@ const BYTES: &[(&str, f64)] = &[
     ("Gb/s", 1e9 / 8.0),
 ];
 
+const NUMBERS: &[(&str, f64)] = &[("", 1.0)];
+const SHARES: &[(&str, f64)] = &[("", 1.0), ("%", 0.01)];
+
+impl Figure {
+    /// The units in which a bound can be written, each with what it is in the record.
+    fn units(self) -> &'static [(&'static str, f64)] {
+        match self {
+            Figure::Quantile(..) | Figure::Max(_) | Figure::Min(_) => SPANS,
+            Figure::Rate(rate) => match rate.unit() {
+                RateUnit::BytesPerSecond => BYTES,
+                RateUnit::MessagesPerSecond => MESSAGES,
+                RateUnit::Nanoseconds => SPANS,
+                RateUnit::Share => SHARES,
+                RateUnit::PerPoll | RateUnit::PerRead | RateUnit::Ratio => NUMBERS,
+            },
+        }
+    }
+}
+
 fn parse_bound(word: &str, figure: Figure) -> Result<Bound, String> {
-    let units = match figure {
-        Figure::Rate(RateMetric::Bandwidth) => BYTES,
-        Figure::Rate(_) => MESSAGES,
-        _ => SPANS,
-    };
+    let units = figure.units();
     let number = word.trim_end_matches(|c: char| c.is_alphabetic() || matches!(c, '%' | '/'));
     let (number, unit) = (number.trim(), word[number.len()..].trim());
     let signed = number.starts_with(['+', '-']);
     let value = number.parse::<f64>().ok().filter(|v| v.is_finite());
     let value =
         value.ok_or_else(|| format!("invalid number '{number}': use one such as +10% or 100us"))?;
-    if unit == "%" {
-        return match signed {
-            true => Ok(Bound::Relative(value / 100.0)),
-            false => Err(format!(
-                "'{word}' needs a sign: +{word} for an increase, -{word} for a decrease"
-            )),
-        };
+    if unit == "%" && signed {
+        return Ok(Bound::Relative(value / 100.0));
     }
     let Some((_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
-        let allowed: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+        if unit == "%" {
+            return Err(format!(
+                "'{word}' needs a sign: +{word} for an increase, -{word} for a decrease"
+            ));
+        }
+        let name = |(name, _): &(&'static str, f64)| if name.is_empty() { "no unit" } else { name };
+        let allowed: Vec<&str> = units.iter().map(name).filter(|name| *name != "%").collect();
         let allowed = allowed.join(", ");
         return Err(format!("invalid unit '{unit}' of {figure}: use {allowed} or %"));
     };
@@ -321,6 +339,36 @@ mod tests {
         ];
         for (typed, figure, side, bound) in cases {
             assert_eq!(typed.parse(), Ok(Limit { figure, side, bound }), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_a_rate_is_in_the_unit_of_the_rate() {
+        let bound = |typed: &str| typed.parse::<Limit>().map(|limit| limit.bound);
+        for (typed, known) in [
+            ("cpu_client>200ns", Bound::Absolute(200.0)),
+            ("buffer_time>+2us", Bound::Difference(2e3)),
+            ("ceiling<10GB/s", Bound::Absolute(1e10)),
+            ("achieved_rate<1k/s", Bound::Absolute(1e3)),
+            ("slowdown>2", Bound::Absolute(2.0)),
+            ("slowdown>+0.5", Bound::Difference(0.5)),
+            ("empty_polls>3", Bound::Absolute(3.0)),
+            ("completions_per_poll<1.5", Bound::Absolute(1.5)),
+            ("missed>1%", Bound::Absolute(0.01)),
+            ("missed>0.01", Bound::Absolute(0.01)),
+            ("missed>+10%", Bound::Relative(0.1)),
+        ] {
+            assert_eq!(bound(typed), Ok(known), "{typed}");
+        }
+        for (typed, part) in [
+            ("cpu_client>1k/s", "invalid unit 'k/s' of cpu_client: use ns, us, ms, s or %"),
+            ("slowdown>2us", "invalid unit 'us' of slowdown: use no unit or %"),
+            ("ceiling<1M/s", "invalid unit 'M/s' of ceiling: use B/s"),
+            ("missed>1us", "invalid unit 'us' of missed: use no unit or %"),
+            ("slowdown>10%", "'10%' needs a sign: +10%"),
+        ] {
+            let refused = bound(typed).unwrap_err();
+            assert!(refused.contains(part), "{refused}");
         }
     }
 

@@ -38,7 +38,7 @@ mod known;
 
 pub use compare::Difference;
 pub use limit::Limit;
-pub use metric::{Metric, RateMetric};
+pub use metric::{Metric, RateMetric, RateUnit};
 pub use summary::{summarize, summarize_live};
 pub use verdict::{Judgement, Verdict};
 

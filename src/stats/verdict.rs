@@ -19,8 +19,8 @@ crate::options::named_enum! {
     }
 }
 
-/// A limit as two runs judge it. Relative changes are shares (0.1 is 10 %), all else is in ns,
-/// messages/s or B/s.
+/// A limit as two runs judge it. Relative changes are shares (0.1 is 10 %), all else is in the unit
+/// of the record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// The verdict.

@@ -2,7 +2,7 @@
 
 use super::Pair;
 use crate::record::schema::Record;
-use crate::report::number::{percent, signed};
+use crate::report::number::{PERCENT, percent, signed, trimmed};
 use crate::report::scale::Scale;
 use crate::stats::limit::{Bound, Limit};
 use crate::stats::verdict::Needed;
@@ -122,18 +122,34 @@ fn no_interval(judgement: &Judgement) -> String {
 
 /// A change or a figure, in the terms in which a limit is written.
 fn shown(limit: &Limit, value: f64) -> String {
-    let scale = Scale::of(limit.figure.metric());
     match limit.bound {
-        Bound::Relative(_) => format!("{} %", signed(percent(value.abs()), value)),
-        Bound::Difference(_) => signed(scale.text(value.abs()), value),
-        Bound::Absolute(_) => scale.text(value),
+        Bound::Absolute(_) => Scale::of(limit.figure.metric()).text(value),
+        _ => signed(size(limit, value.abs()), value),
     }
 }
 
 /// The size of a change, without a sign.
 fn size(limit: &Limit, value: f64) -> String {
-    match limit.bound {
-        Bound::Relative(_) => format!("{} %", percent(value)),
-        _ => Scale::of(limit.figure.metric()).text(value),
+    match (limit.bound, Scale::of(limit.figure.metric())) {
+        (Bound::Relative(_), _) => format!("{} %", percent(value)),
+        // A change of 1 % of a share would be read as a relative one.
+        (_, Scale::Share) => format!("{} percentage points", trimmed(value * PERCENT)),
+        (_, scale) => scale.text(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_a_share_is_not_read_as_a_relative_one() {
+        let limit = |typed: &str| typed.parse::<Limit>().unwrap();
+        assert_eq!(shown(&limit("missed>1%"), 0.02), "2 %");
+        assert_eq!(shown(&limit("missed>+0.01"), 0.02), "+2 percentage points");
+        assert_eq!(shown(&limit("missed>+10%"), 0.02), "+2.0 %");
+        assert_eq!(size(&limit("missed>1%"), 0.02), "2 percentage points");
+        assert_eq!(shown(&limit("cpu_client>200ns"), 250.0), "250.0 ns");
+        assert_eq!(shown(&limit("slowdown>+0.5"), -0.25), "-0.25×");
     }
 }
