@@ -89,7 +89,20 @@ impl Side {
     }
 }
 
+/// The quantiles of a latency that stand for it: the middle and the tail.
+const HEADLINE_QUANTILES: [f64; 2] = [0.5, 0.99];
+
 impl Figure {
+    /// The figures that answer the question of a run, by the name of its headline: p50 and p99 of a
+    /// metric, or a rate.
+    pub fn of_headline(headline: &str) -> Vec<Figure> {
+        match (Metric::from_name(headline), RateMetric::from_name(headline)) {
+            (Some(metric), _) => HEADLINE_QUANTILES.map(|p| Figure::Quantile(metric, p)).to_vec(),
+            (_, Some(rate)) => vec![Figure::Rate(rate)],
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether a run measured what it is of.
     pub fn is_measured(self, figures: &dyn Figures) -> bool {
         match self {

@@ -36,7 +36,7 @@ pub(crate) mod fixtures;
 #[cfg(test)]
 mod known;
 
-pub use compare::Difference;
+pub use compare::{Difference, Missing};
 pub use limit::Limit;
 pub use metric::{Metric, RateMetric, RateUnit};
 pub use summary::{summarize, summarize_live};

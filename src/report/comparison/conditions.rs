@@ -6,6 +6,7 @@
 
 use super::{Pair, Side};
 use crate::options::each_once;
+use crate::plan::written::shortened;
 use crate::record::schema::{CaseRecord, Environment, Noise, Record, Run, Severity};
 use crate::report::number::percent;
 use serde::Serialize;
@@ -24,6 +25,16 @@ pub struct Condition {
     pub a: String,
     /// What B has.
     pub b: String,
+}
+
+/// Characters of what a record has of a condition that are printed.
+const LONGEST_SHOWN: usize = 60;
+
+impl Condition {
+    /// What A and B have, as they are printed.
+    pub fn shown(&self) -> [String; 2] {
+        [&self.a, &self.b].map(|text| shortened(text, LONGEST_SHOWN))
+    }
 }
 
 /// How much a difference of the environment weakens a comparison, by the beginning of its path: the

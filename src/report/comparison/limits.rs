@@ -101,15 +101,17 @@ fn sentence(limit: &Limit, judgement: &Judgement, needed_seconds: Option<f64>) -
         None => text += "; these runs cannot show any change",
     }
     let took = needed_seconds.map_or_else(String::new, |seconds| match seconds < 120.0 {
-        true => format!(", about {} s a run", seconds.ceil()),
-        false => format!(", about {} min a run", (seconds / 60.0).ceil()),
+        true => format!(" (about {} s a run)", seconds.ceil()),
+        false => format!(" (about {} min a run)", (seconds / 60.0).ceil()),
     });
     match judgement.needed {
-        Some(Needed::Rounds(rounds)) => text += &format!("; --rounds {rounds} may tell{took}"),
+        Some(Needed::Rounds(rounds)) => {
+            text += &format!("; about {rounds} rounds would decide{took}");
+        }
         Some(Needed::MoreThan(most)) => {
             text += &format!("; more than {most} rounds would be needed: make rounds longer");
         }
-        Some(Needed::Never) => text += "; the estimate is the limit: no number of rounds tells",
+        Some(Needed::Never) => text += "; the estimate equals the limit: more rounds cannot decide",
         None => {}
     }
     text

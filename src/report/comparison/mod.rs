@@ -18,7 +18,7 @@ pub use selection::{Selection, Side};
 use super::scale::Scale;
 use crate::options::UsageError;
 use crate::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
-use crate::stats::{Difference, Limit, Verdict, compare};
+use crate::stats::{Difference, Limit, Missing, Verdict, compare};
 use crate::units::quantile_name;
 use crate::warning::Warning;
 use serde::Serialize;
@@ -42,8 +42,10 @@ pub struct Line {
     /// What it is in.
     #[serde(skip)]
     pub scale: Scale,
-    /// `None`: n is too small in one of the two.
+    /// `None`: `missing` says why.
     pub difference: Option<Difference>,
+    /// Why there is no difference.
+    pub missing: Option<Missing>,
     /// Whether the interval of the difference excludes zero.
     pub differs: Option<bool>,
 }
@@ -76,9 +78,10 @@ impl Pair<'_> {
 }
 
 impl Line {
-    fn new(runs: &str, figure: String, scale: Scale, difference: Option<Difference>) -> Line {
+    fn new(runs: &str, figure: String, scale: Scale, found: Result<Difference, Missing>) -> Line {
+        let (difference, missing) = (found.ok(), found.err());
         let differs = difference.as_ref().map(Difference::excludes_zero);
-        Line { runs: runs.to_owned(), figure, scale, difference, differs }
+        Line { runs: runs.to_owned(), figure, scale, difference, missing, differs }
     }
 }
 

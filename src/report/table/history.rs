@@ -1,7 +1,6 @@
 //! A history: a line for each figure, one for each change of its level, and what else changed.
 
 use super::{Layout, Text, Tone, section};
-use crate::plan::written::shortened;
 use crate::record::schema::Severity;
 use crate::report::history::{Change, History, Point, Series};
 use crate::report::model::{Cell, OfRun, Table, figure, number, text};
@@ -9,8 +8,6 @@ use crate::report::number::PERCENT;
 
 /// Conditions of a change that are printed: the worst.
 const MOST_CONDITIONS: usize = 5;
-/// Characters of what a record has of a condition.
-const LONGEST_CONDITION: usize = 60;
 
 impl OfRun for &Series {}
 impl OfRun for (&Series, &Change) {}
@@ -76,7 +73,7 @@ fn conditions(changes: &[(&Series, &Change)], layout: &Layout) -> Text {
         seen.push(&change.directory);
         let worth = change.conditions.iter().filter(|one| one.severity > Severity::Note);
         for one in worth.take(MOST_CONDITIONS) {
-            let [a, b] = [&one.a, &one.b].map(|text| shortened(text, LONGEST_CONDITION));
+            let [a, b] = one.shown();
             let line = format!("differs since {}: {}: {a} -> {b}", change.directory, one.what);
             text.append(layout.sentence(&line, Tone::Plain));
         }
