@@ -49,6 +49,12 @@ impl Answer {
         };
         Answer { runs: pair.label(), sentence }
     }
+
+    /// That of two sides of which no runs belong together.
+    pub(super) fn of_no_pair() -> Answer {
+        let sentence = "no run of A has the same case as one of B: nothing is compared".into();
+        Answer { runs: "all runs".into(), sentence }
+    }
 }
 
 /// The clauses in one sentence; what two begin with is said once.

@@ -1,10 +1,10 @@
 //! What limits say of pairs of runs, in a sentence each.
 
-use super::Pair;
-use crate::record::schema::Record;
+use super::selection::Matches;
+use crate::record::schema::{Record, Run};
 use crate::report::number::{PERCENT, percent, signed, trimmed};
 use crate::report::scale::Scale;
-use crate::stats::limit::{Bound, Limit};
+use crate::stats::limit::{Bound, Figures, Limit};
 use crate::stats::verdict::Needed;
 use crate::stats::{Interval, Judgement, Verdict};
 use serde::Serialize;
@@ -26,11 +26,17 @@ pub struct JudgedLimit {
 }
 
 impl JudgedLimit {
-    /// One that no run can be judged by.
-    pub(super) fn unknown(limit: String, reason: String) -> JudgedLimit {
-        let judgement = Judgement::unknown(reason);
+    /// One that cannot be judged.
+    fn open(runs: &str, limit: &str, reason: &str) -> JudgedLimit {
+        let judgement = Judgement::unknown(reason.into());
         let sentence = no_interval(&judgement);
-        JudgedLimit { runs: "all runs".into(), limit, judgement, needed_seconds: None, sentence }
+        let (runs, limit) = (runs.into(), limit.into());
+        JudgedLimit { runs, limit, judgement, needed_seconds: None, sentence }
+    }
+
+    /// One that no run can be judged by.
+    pub(super) fn unknown(limit: &str, reason: &str) -> JudgedLimit {
+        JudgedLimit::open("all runs", limit, reason)
     }
 
     /// The verdict.
@@ -39,43 +45,75 @@ impl JudgedLimit {
     }
 }
 
-/// Each limit for the pairs that measured its figure. One that was measured by none is judged once,
-/// since a gate that looks at nothing must not pass.
+/// A limit and what it is judged by.
+struct Judge<'a> {
+    text: &'a str,
+    limit: &'a Limit,
+    /// The record of B.
+    record: &'a Record,
+}
+
+/// Each limit for the runs that measured its figure: one that compares for each pair, one of the
+/// figure itself for each run of B. What cannot be judged is inconclusive, since a gate that looks
+/// at nothing must not pass: a run without a counterpart under a limit that compares, a run of B
+/// that lacks a figure that its counterpart has, and a limit whose figure no run measured.
 pub(super) fn judged(
     limits: &[(String, Limit)],
-    pairs: &[Pair<'_>],
+    matches: &Matches<'_>,
     record: &Record,
 ) -> Vec<JudgedLimit> {
     let of_limit = |(text, limit): &(String, Limit)| {
-        let figure = limit.figure;
-        let is_measured =
-            |pair: &&Pair<'_>| figure.is_measured(pair.a) || figure.is_measured(pair.b);
-        let judge = |pair: &Pair<'_>| {
-            let judgement = limit.judge(Some(pair.a), pair.b);
-            let done = figure.rounds(pair.a).min(figure.rounds(pair.b));
-            let needed_seconds = match judgement.needed {
-                Some(Needed::Rounds(rounds)) => {
-                    record.seconds().map(|took| took * f64::from(rounds) / f64::from(done))
-                }
-                _ => None,
-            };
-            let sentence = sentence(limit, &judgement, needed_seconds);
-            JudgedLimit {
-                runs: pair.label(),
-                limit: text.clone(),
-                judgement,
-                needed_seconds,
-                sentence,
-            }
+        let judge = Judge { text, limit, record };
+        let mut judged = match limit.compares() {
+            true => judge.pairs(matches),
+            false => judge.runs(matches),
         };
-        let mut judged: Vec<JudgedLimit> = pairs.iter().filter(is_measured).map(judge).collect();
         if judged.is_empty() {
-            let reason = format!("no run measured {}", figure.metric());
-            judged.push(JudgedLimit::unknown(text.clone(), reason));
+            let reason = format!("no run measured {}", limit.figure.metric());
+            judged.push(JudgedLimit::unknown(text, &reason));
         }
         judged
     };
     limits.iter().flat_map(of_limit).collect()
+}
+
+impl Judge<'_> {
+    fn pairs(&self, matches: &Matches<'_>) -> Vec<JudgedLimit> {
+        let is_measured = |run: &Run| self.limit.figure.is_measured(run);
+        let pairs = matches.pairs.iter().filter(|pair| is_measured(pair.a) || is_measured(pair.b));
+        let pairs = pairs.map(|pair| self.judge(pair.label(), Some(pair.a), pair.b));
+        let alone = matches.alone.iter().zip(["B", "A"]).flat_map(|(runs, other)| {
+            let reason = format!("{other} has no run of this case");
+            let runs = runs.iter().filter(|run| is_measured(run));
+            runs.map(move |run| JudgedLimit::open(&run.label, self.text, &reason))
+        });
+        pairs.chain(alone).collect()
+    }
+
+    fn runs(&self, matches: &Matches<'_>) -> Vec<JudgedLimit> {
+        let figure = self.limit.figure;
+        let is_wanted = |run: &&&Run| {
+            let mut others = matches.pairs.iter().filter(|pair| pair.b.index == run.index);
+            figure.is_measured(**run) || others.any(|pair| figure.is_measured(pair.a))
+        };
+        let runs = matches.judged.iter().filter(is_wanted);
+        runs.map(|run| self.judge(run.label.clone(), None, run)).collect()
+    }
+
+    fn judge(&self, runs: String, a: Option<&Run>, b: &Run) -> JudgedLimit {
+        let (limit, figure) = (self.limit, self.limit.figure);
+        let judgement = limit.judge(a.map(|run| run as &dyn Figures), b);
+        let done = a.into_iter().chain([b]).map(|run| figure.rounds(run)).min().unwrap_or(0);
+        let needed_seconds = match judgement.needed {
+            Some(Needed::Rounds(rounds)) => {
+                let took = self.record.seconds();
+                took.map(|took| took * f64::from(rounds) / f64::from(done))
+            }
+            _ => None,
+        };
+        let sentence = sentence(limit, &judgement, needed_seconds);
+        JudgedLimit { runs, limit: self.text.into(), judgement, needed_seconds, sentence }
+    }
 }
 
 fn sentence(limit: &Limit, judgement: &Judgement, needed_seconds: Option<f64>) -> String {
