@@ -1,4 +1,4 @@
-//! What two runs say of a limit: that it held, that it was exceeded, or that they cannot tell.
+//! What two runs say of a limit: that it held, that it was exceeded, or that it is inconclusive.
 
 use super::compare::difference;
 use super::limit::{Bound, Figures, Limit, Side};
