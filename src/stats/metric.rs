@@ -123,7 +123,42 @@ impl Metric {
     }
 }
 
+/// What the figures of a rate are in, in the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateUnit {
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Messages per second.
+    MessagesPerSecond,
+    /// Nanoseconds for a message or a read.
+    Nanoseconds,
+    /// A number for a poll.
+    PerPoll,
+    /// A number for a read.
+    PerRead,
+    /// A share of 1.
+    Share,
+    /// A ratio.
+    Ratio,
+}
+
 impl RateMetric {
+    /// What its figures are in.
+    pub fn unit(self) -> RateUnit {
+        use RateMetric::*;
+        match self {
+            Bandwidth | Ceiling => RateUnit::BytesPerSecond,
+            MessageRate | OfferedRate | AchievedRate => RateUnit::MessagesPerSecond,
+            CpuClient | CpuServer => RateUnit::Nanoseconds,
+            BufferTime | EmptyPollTime | FullPollTime => RateUnit::Nanoseconds,
+            BufferPollTime | BufferEmptyPollTime | BufferFullPollTime => RateUnit::Nanoseconds,
+            CompletionsPerPoll | RequestsPerPoll => RateUnit::PerPoll,
+            EmptyPolls | FullPolls => RateUnit::PerRead,
+            Missed => RateUnit::Share,
+            Slowdown => RateUnit::Ratio,
+        }
+    }
+
     /// Those of the server's pools of `load`.
     pub fn of_pools() -> impl Iterator<Item = RateMetric> {
         let pools = RateMetric::CompletionsPerPoll..=RateMetric::BufferFullPollTime;

@@ -36,9 +36,9 @@ pub(crate) mod fixtures;
 #[cfg(test)]
 mod known;
 
-pub use compare::Difference;
+pub use compare::{Difference, Missing};
 pub use limit::Limit;
-pub use metric::{Metric, RateMetric};
+pub use metric::{Metric, RateMetric, RateUnit};
 pub use summary::{summarize, summarize_live};
 pub use verdict::{Judgement, Verdict};
 

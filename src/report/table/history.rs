@@ -2,7 +2,6 @@
 
 use super::{Layout, Text, Tone, section};
 use crate::options::each_once;
-use crate::plan::written::shortened;
 use crate::record::schema::Severity;
 use crate::report::history::{Change, History, Point, Series};
 use crate::report::model::{Cell, OfRun, Table, figure, number, text};
@@ -11,8 +10,6 @@ use std::cmp::Reverse;
 
 /// Conditions of a change that are printed: the worst.
 const MOST_CONDITIONS: usize = 5;
-/// Characters of what a record has of a condition.
-const LONGEST_CONDITION: usize = 60;
 
 impl OfRun for &Series {}
 impl OfRun for (&Series, &Change) {}
@@ -76,7 +73,7 @@ fn conditions(changes: &[(&Series, &Change)], layout: &Layout) -> Text {
         worth.retain(|one| one.severity > Severity::Note);
         worth.sort_by_key(|one| Reverse(one.severity));
         for one in worth.into_iter().take(MOST_CONDITIONS) {
-            let [a, b] = [&one.a, &one.b].map(|text| shortened(text, LONGEST_CONDITION));
+            let [a, b] = one.shown();
             let line = format!("changed at {directory}: {}: {a} -> {b}", one.what);
             text.append(layout.sentence(&line, Tone::Plain));
         }
