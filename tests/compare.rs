@@ -147,7 +147,7 @@ fn runs_that_have_no_counterpart_are_named() {
 }
 
 /// The verdict on each limit, with its run.
-fn verdicts(ended: &Ended) -> Vec<(String, String)> {
+fn verdicts(ended: &Printed) -> Vec<(String, String)> {
     let all: Value = serde_json::from_str(&ended.stdout).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let limits = all["limits"].as_array().unwrap().iter();
