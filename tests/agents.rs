@@ -319,7 +319,7 @@ fn a_run_on_the_cpus_of_an_agent_s_host_says_so() {
     long.args(LONG.replace("run", "long").split_whitespace()).args(["--cpus", "0,0"]);
     let long = controller::Controller::of(&scratch, long);
     long.await_messages(300);
-    assert_eq!(shared(), [Some(Subject::Host(agent.host()))]);
+    assert_eq!(shared(), [Some(Subject::Host(agent.at.to_string()))]);
     long.signal(Signal::INT);
     long.end();
 }
