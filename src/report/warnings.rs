@@ -16,7 +16,7 @@ const TAIL: f64 = 0.99;
 
 /// Warnings of one kind.
 pub struct Group<'a> {
-    /// Those that differ in their sentences.
+    /// Those that differ in their sentences, the worst first.
     pub entries: Vec<Entry<'a>>,
 }
 
@@ -59,7 +59,9 @@ pub fn grouped<'a>(
         let sentences = options::grouped(kind, |(a, of_a), (b, of_b)| {
             a.sentence == b.sentence && of_a.is_none() == of_b.is_none()
         });
-        Group { entries: sentences.into_iter().map(entry).collect() }
+        let mut entries: Vec<Entry<'a>> = sentences.into_iter().map(entry).collect();
+        entries.sort_by(|one, other| other.magnitude().total_cmp(&one.magnitude()));
+        Group { entries }
     };
     let kinds = options::grouped(labelled, |(a, _), (b, _)| a.kind == b.kind);
     let mut groups: Vec<Group<'a>> = kinds.into_iter().map(group).collect();
@@ -73,12 +75,30 @@ impl<'a> Entry<'a> {
     pub fn is_of_hosts(&self) -> bool {
         matches!(self.warning.subject, Some(Subject::Host(_)))
     }
+
+    fn magnitude(&self) -> f64 {
+        self.warning.magnitude.unwrap_or(f64::NEG_INFINITY)
+    }
+
+    /// How often it was found.
+    fn count(&self) -> usize {
+        self.labels.len().max(1)
+    }
 }
 
 impl<'a> Group<'a> {
     /// Stands for the kind, its severity and advice.
     pub fn first(&self) -> &'a RecordedWarning {
         self.entries[0].warning
+    }
+
+    /// Of how many the first is shown: `worst of 10`; empty where it is alone.
+    pub fn place_of_first(&self) -> String {
+        let place = if self.first().magnitude.is_some() { "worst" } else { "one" };
+        match self.entries.len() {
+            0 | 1 => String::new(),
+            _ => format!("{place} of {}", self.entries.iter().map(Entry::count).sum::<usize>()),
+        }
     }
 
     /// How many runs it weakens.
@@ -100,10 +120,10 @@ impl<'a> Group<'a> {
 /// particular about all of its run. What weakens the whole record marks no figure, except the noise
 /// of a CPU: it is about the quantiles that the share of its time reaches.
 pub fn mark<'a>(record: &Record, tables: impl Iterator<Item = &'a mut Table>) {
-    let lost = |noise: &Noise| noise.lost_ns / noise.observed_ns.max(1.0);
     let is_noisy = record.warnings.iter().any(|warning| warning.kind == NOISY_CORE);
     let all = record.noise.iter().chain(record.hosts.iter().flat_map(|host| &host.noise));
-    let tail = if is_noisy { 1.0 - all.map(lost).fold(0.0, f64::max) } else { f64::INFINITY };
+    let tail =
+        if is_noisy { 1.0 - all.map(Noise::share).fold(0.0, f64::max) } else { f64::INFINITY };
     let is_weak = |source: &Source| {
         let run = record.runs.iter().find(|run| run.index == source.run);
         let own =

@@ -160,10 +160,10 @@ pub fn run(
     warnings.extend(summary::not_on_the_wire(pairs, own));
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
-    let complete_run =
-        |(number, run): (usize, &RunSoFar)| run.analysis.complete(plan, &runs, number);
+    let complete_run = |(at, run): (usize, &RunSoFar)| run.analysis.complete(plan, &runs, at);
     let completions: Vec<_> = runs.iter().enumerate().map(complete_run).collect();
-    let into_run = |(run, completion): (RunSoFar, _)| run.into_run(plan, completion, &instrument);
+    let ended = warnings::cause_of_end(context, &faults);
+    let into_run = |(run, done): (RunSoFar, _)| run.into_run(plan, done, &instrument, &ended);
     let runs = sides::noted(context, plan, runs.into_iter().zip(completions).map(into_run));
     Ok(Record {
         pairs: pairs::figures(plan, &runs),

@@ -4,6 +4,7 @@ use super::field::Field;
 use super::fit::{Fit, Head};
 use super::layout::{Layout, width};
 use super::text::{Text, Tone};
+use crate::plan::written::escaped;
 use crate::report::model::{Cell, Rank};
 
 /// Between two columns. A field holds no two spaces in a row, so this separates them.
@@ -20,7 +21,8 @@ impl Grid {
     /// A table without rows, of which the first column says which row it is.
     pub fn new<T: Into<String>>(heads: impl IntoIterator<Item = T>) -> Grid {
         let head = |(at, text): (usize, T)| {
-            let (text, rank) = (text.into(), if at == 0 { Rank::Label } else { Rank::Main });
+            let (text, rank) =
+                (escaped(&text.into()), if at == 0 { Rank::Label } else { Rank::Main });
             Head { names: vec![text.clone()], text, rank, ..Head::default() }
         };
         Grid::of(heads.into_iter().enumerate().map(head))
@@ -65,8 +67,7 @@ impl Grid {
     fn for_programs(&self, layout: &Layout) -> Text {
         let mut columns = Vec::new();
         for (at, head) in self.heads.iter().enumerate() {
-            let names: Vec<&str> = head.names.iter().map(String::as_str).collect();
-            if head.rank != Rank::Label && !layout.has_named(&names) {
+            if head.rank != Rank::Label && !layout.has_named(&head.names) {
                 continue;
             }
             let (values, errors): (Vec<Field>, Vec<Field>) =
