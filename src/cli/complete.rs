@@ -1,12 +1,10 @@
 //! Completion: what can follow on a command line. The shell's script, which `completions` prints,
 //! calls the program at each Tab with [`VARIABLE`] set.
 
-use super::peers::PEERS;
+use super::definition;
 use crate::host;
-use crate::pattern::registry;
 use crate::plan::pairs::HERE;
 use crate::plan::studies;
-use crate::transport::TransportKind;
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
@@ -62,7 +60,8 @@ fn of_argument(argument: clap::Arg) -> clap::Arg {
             let runs = names_in(RUNS).map(|name| format!("{RUNS}/{name}"));
             among(runs, typed).into_iter().chain(PathCompleter::dir().complete(typed)).collect()
         },
-        "NAME" => |typed| among(subjects(), typed),
+        "NAME" => |typed| among(definition::help_names(), typed),
+        "PAGE" => |typed| among(definition::page_names(), typed),
         _ => return argument,
     };
     argument.add(ArgValueCompleter::new(found))
@@ -83,13 +82,6 @@ fn names_in(folder: &str) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| !name.starts_with('.'))
-}
-
-/// What help and man pages are about.
-fn subjects() -> Vec<String> {
-    let names =
-        registry::names().into_iter().chain(TransportKind::ALL.iter().map(|one| one.name()));
-    names.chain(PEERS.iter().map(|peer| peer.name)).map(str::to_owned).collect()
 }
 
 /// The hosts of the file that the same line names, and those that ssh knows.
