@@ -1,7 +1,7 @@
 //! Completion: what can follow on a command line. The shell's script, which `completions` prints,
 //! calls the program at each Tab with [`VARIABLE`] set.
 
-use super::definition;
+use super::refuse;
 use crate::host;
 use crate::plan::pairs::HERE;
 use crate::plan::studies;
@@ -43,7 +43,23 @@ pub fn answer(definition: impl Fn() -> clap::Command) {
 
 /// The definition whose arguments know what completes them.
 fn completed(definition: clap::Command) -> clap::Command {
-    definition.mut_args(of_argument).mut_subcommands(completed)
+    let (pages, names) = (refuse::page_names(&definition), refuse::help_names(&definition));
+    let named = |mut argument: clap::Arg| {
+        for (operand, names) in [("PAGE", &pages), ("NAME", &names)] {
+            let names = names.clone();
+            let found = move |typed: &OsStr| among(names.clone(), typed);
+            if argument.get_id() == operand {
+                argument = argument.add(ArgValueCompleter::new(found));
+            }
+        }
+        argument
+    };
+    with_places(definition).mut_subcommands(|command| command.mut_args(&named))
+}
+
+/// The same for hosts, devices and directories.
+fn with_places(definition: clap::Command) -> clap::Command {
+    definition.mut_args(of_argument).mut_subcommands(with_places)
 }
 
 fn of_argument(argument: clap::Arg) -> clap::Arg {
@@ -60,8 +76,6 @@ fn of_argument(argument: clap::Arg) -> clap::Arg {
             let runs = names_in(RUNS).map(|name| format!("{RUNS}/{name}"));
             among(runs, typed).into_iter().chain(PathCompleter::dir().complete(typed)).collect()
         },
-        "NAME" => |typed| among(definition::help_names(), typed),
-        "PAGE" => |typed| among(definition::page_names(), typed),
         _ => return argument,
     };
     argument.add(ArgValueCompleter::new(found))

@@ -146,20 +146,7 @@ fn man(typed: Typed) -> Result<Command, UsageError> {
     let file = manual::file(&words);
     let page = pages.into_iter().find(|page| page.file == file);
     page.map(|page| Command::Text(page.text))
-        .ok_or_else(|| refuse::no_page(&page_names(), &words.join(" ")))
-}
-
-/// What `man` takes as one word.
-pub fn page_names() -> Vec<String> {
-    let definition = definition(false);
-    let names = refuse::commands(&definition).chain([manual::ALL_TRANSPORTS]);
-    names.map(str::to_owned).collect()
-}
-
-/// What `help` takes as one word.
-pub fn help_names() -> Vec<String> {
-    let definition = definition(false);
-    refuse::commands(&definition).chain(refuse::subjects()).map(str::to_owned).collect()
+        .ok_or_else(|| refuse::no_page(&definition, &words.join(" ")))
 }
 
 /// What `-h` prints for the command that these names lead to, or for the program.

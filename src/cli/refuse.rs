@@ -1,5 +1,6 @@
 //! From the parser's complaint to one sentence that names what was wrong and what is allowed.
 
+use super::manual;
 use super::peers::PEERS;
 use super::suggest::{self, Answer, options};
 use crate::options::UsageError;
@@ -107,8 +108,18 @@ fn no_command(above: &clap::Command, name: &str, typed: &str) -> String {
     }
 }
 
+/// What `man` takes as one word.
+pub fn page_names(whole: &clap::Command) -> Vec<String> {
+    commands(whole).chain([manual::ALL_TRANSPORTS]).map(str::to_owned).collect()
+}
+
+/// What `help` takes as one word.
+pub fn help_names(whole: &clap::Command) -> Vec<String> {
+    commands(whole).chain(subjects()).map(str::to_owned).collect()
+}
+
 /// What help is about that has no commands: transports and other programs.
-pub fn subjects<'a>() -> impl Iterator<Item = &'a str> {
+fn subjects<'a>() -> impl Iterator<Item = &'a str> {
     let peers = PEERS.iter().map(|peer| peer.name).filter(|name| !name.contains(' '));
     TransportKind::ALL.iter().map(|one| one.name()).chain(peers)
 }
@@ -130,9 +141,10 @@ pub fn no_help(whole: &clap::Command, words: &[String]) -> UsageError {
     ))
 }
 
-/// Why there is no man page of these words; `pages` are what can follow `man`.
-pub fn no_page(pages: &[String], typed: &str) -> UsageError {
-    let names: Vec<&str> = pages.iter().map(String::as_str).collect();
+/// Why there is no man page of these words.
+pub fn no_page(whole: &clap::Command, typed: &str) -> UsageError {
+    let names = page_names(whole);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let near = suggest::near(typed, &names).map(|name| Answer::Type(format!("'man {name}'")));
     UsageError(format!(
         "no man page on '{typed}'{}: use {}",

@@ -215,18 +215,6 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("latency --transport rdma", "'verbs'"),
         ("latency --transport tpc", "'tcp'"),
         ("latency --wait polling", "'busy'"),
-        ("help bw", "'help bandwidth'"),
-        ("help latncy", "'help latency'"),
-        ("help iperf", "'help iperf3'"),
-        ("help ib_send_lat", "'help perftest'"),
-        ("help osu_allreduce", "'help OSU'"),
-        ("perftest", "'help perftest'"),
-        ("qperf", "'help qperf'"),
-        ("Sockperf", "'help sockperf'"),
-        ("netperf", "'help netperf'"),
-        ("OSU", "'help OSU'"),
-        ("hyperfine", "'help hyperfine'"),
-        ("man latncy", "'man latency'"),
     ] {
         let sentence = refusal(line);
         let is_right = sentence.contains(&format!("did you mean {meant}"));
@@ -241,9 +229,6 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("latency -p 5", "'-p': wiregauge chooses free ports itself (wiregauge help latency"),
         ("bandwidth -i 1", "'-i': stderr shows progress and the figures so far"),
         ("compare a b -p", "compare has no option '-p' (wiregauge help compare lists all)"),
-        ("help latency tcp", "takes one name: use wiregauge help tcp"),
-        ("help tcp extra", "takes one name: use wiregauge help tcp"),
-        ("help latency extra", "no help on 'latency extra' (wiregauge"),
         ("osu_allreduce", "'osu_allreduce': collectives are not measured (wiregauge --help"),
     ] {
         assert!(refusal(line).contains(says), "{line}: {}", refusal(line));
@@ -294,6 +279,38 @@ fn each_word_of_the_peers_leads_to_what_exists() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
+#[test]
+fn help_says_what_it_can_be_about() {
+    let meant = |line: &str| {
+        let sentence = refusal(line);
+        let begin = sentence.find("did you mean ").map(|at| at + "did you mean ".len());
+        begin.and_then(|at| sentence[at..].split('?').next().map(str::to_owned))
+    };
+    for (line, instead) in [
+        ("help bw", "'help bandwidth'"),
+        ("help latncy", "'help latency'"),
+        ("help iperf", "'help iperf3'"),
+        ("help ib_send_lat", "'help perftest'"),
+        ("help osu_allreduce", "'help OSU'"),
+        ("perftest", "'help perftest'"),
+        ("qperf", "'help qperf'"),
+        ("Sockperf", "'help sockperf'"),
+        ("netperf", "'help netperf'"),
+        ("OSU", "'help OSU'"),
+        ("hyperfine", "'help hyperfine'"),
+        ("man latncy", "'man latency'"),
+    ] {
+        assert_eq!(meant(line).as_deref(), Some(instead), "{line}: {}", refusal(line));
+    }
+    for (line, says) in [
+        ("help latency tcp", "takes one name: use wiregauge help tcp"),
+        ("help tcp extra", "takes one name: use wiregauge help tcp"),
+        ("help latency extra", "no help on 'latency extra' (wiregauge"),
+    ] {
+        assert!(refusal(line).contains(says), "{line}: {}", refusal(line));
+    }
+}
+
 /// What has a counterpart is answered with it.
 #[test]
 fn a_word_without_a_counterpart_names_no_option_that_exists() {
@@ -303,8 +320,8 @@ fn a_word_without_a_counterpart_names_no_option_that_exists() {
         word.starts_with("--")
             && commands.iter().any(|one| suggest::options(one).any(|known| known == **word))
     };
-    // Options of that name that mean something else: an RDMA device's port, an export's format.
-    let others = ["--port", "--format"];
+    // Options of that name mean something else: an RDMA device's port, a stream's file.
+    let others = ["--port", "--format", "--file"];
     for (peer, there, word) in peers::words() {
         let has_none = matches!(word.here, peers::Here::Nothing | peers::Here::Option("--json"));
         let named = word.note.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
@@ -316,7 +333,9 @@ fn a_word_without_a_counterpart_names_no_option_that_exists() {
 
 #[test]
 fn what_completion_offers_is_taken() {
-    for (command, names) in [("man", definition::page_names()), ("help", definition::help_names())]
+    let whole = definition::definition(false);
+    for (command, names) in
+        [("man", refuse::page_names(&whole)), ("help", refuse::help_names(&whole))]
     {
         assert!(names.len() > 20, "{names:?}");
         for name in names {

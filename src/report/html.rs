@@ -422,6 +422,7 @@ mod tests {
             text("<name>", |_: &Line| "<b>"),
             figure("p50", "us", move |row: &Line| Cell::figure(row.0, Some(interval), 1e-3)),
             number("lost", "", |_: &Line| Cell::lost(1000)),
+            text("of rounds", |_: &Line| Cell::Range(1.1, f64::INFINITY)),
             number("n", "", |_: &Line| Cell::Count(1)).show(Show::Terminal),
         ];
         let mut section = Section::new("one", "One");
@@ -433,6 +434,7 @@ mod tests {
         assert!(html.contains("<data value=\"inf\">∞<span class=\"f5\"></span></data>"), "{html}");
         assert!(html.contains("<td class=\"n bad\" data-k=\"lost\"><data value=\"1000\">"));
         assert_eq!(html.matches("incomplete").count(), 1);
+        assert!(html.contains(">1.100..∞</td>"), "{html}");
         assert!(!html.contains("data-k=\"n\""));
     }
 

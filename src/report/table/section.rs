@@ -60,9 +60,8 @@ fn shown(table: &Table) -> impl Iterator<Item = &Column> {
     table.columns.iter().filter(|column| column.show.on_terminal())
 }
 
-/// A table with its caption and its notes; `None` where the terminal does not show it, or where it
-/// has none of the columns that were asked for. `elsewhere`: what else shows the columns that do not
-/// fit.
+/// A table with its caption and its notes; `None` where the terminal does not show it, or it has no
+/// column that was asked for. `elsewhere`: what else shows the columns that do not fit.
 pub fn table(table: &Table, layout: &Layout, elsewhere: &str) -> Option<Text> {
     if !table.show.on_terminal() || table.rows.is_empty() {
         return None;

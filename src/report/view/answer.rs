@@ -293,13 +293,13 @@ mod tests {
         let tcp = named("tcp", 3760.0, 500.0);
         assert_eq!(
             said(&[tcp.clone(), shm.clone(), unixgram.clone(), unix.clone()]),
-            "shm is fastest: p50 0.080 ±0.005 us; next unix and unixgram, which cannot be \
+            "shm is fastest: p50 0.0800 ±0.0050 us; next unix and unixgram, which cannot be \
              distinguished, 1.70 ±0.20 us and 1.86 ±0.37 us."
         );
         let udp = named("udp", 1900.0, 300.0);
         assert_eq!(
             said(&[tcp, shm, unixgram, unix, udp]),
-            "shm is fastest: p50 0.080 ±0.005 us; next unix, 1.70 ±0.20 us, and 2 others that \
+            "shm is fastest: p50 0.0800 ±0.0050 us; next unix, 1.70 ±0.20 us, and 2 others that \
              cannot be distinguished from it."
         );
     }
