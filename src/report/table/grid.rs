@@ -141,6 +141,16 @@ mod tests {
         assert_eq!(plain(&grid), "a  b           c\n-  two spaces  -\n");
     }
 
+    #[test]
+    fn columns_stand_below_each_other_whatever_is_escaped() {
+        let mut grid = Grid::new(["name", "n"]);
+        grid.row(["a".into(), Cell::Count(1)]);
+        grid.row(["\u{1b}[2J".into(), Cell::Count(10)]);
+        assert_eq!(plain(&grid), "name        n\na           1\n\\u{1b}[2J  10\n");
+        let narrow = grid.text(&Layout::of_width(20)).0.to_string();
+        assert_eq!(narrow, plain(&grid));
+    }
+
     proptest! {
         #[test]
         fn fields_can_be_told_apart_whatever_they_hold(

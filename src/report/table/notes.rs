@@ -28,7 +28,10 @@ pub fn notes(record: &Record, layout: &Layout) -> Text {
     lines.extend(view::clock_notes(record));
     let missing = record.unavailable.iter();
     lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
-    let faults = record.faults.iter().filter(|fault| !is_said_of_a_run(record, fault));
+    // Of several only the worst would be seen among the warnings.
+    let is_alone = layout.verbose || record.faults.len() == 1;
+    let is_said = |fault: &&String| is_alone && is_said_of_a_run(record, fault);
+    let faults = record.faults.iter().filter(|fault| !is_said(fault));
     lines.extend(faults.map(|fault| format!("fault: {fault}")));
     lines.extend(record.runs.iter().filter(|_| layout.verbose).filter_map(astray));
     lines.extend(rounds(record, layout.verbose));
