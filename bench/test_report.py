@@ -42,11 +42,11 @@ class Reports(unittest.TestCase):
              "| c |  | 15.4 |  | <= 1.02 | held? |"],
         )
         old = "x\n<!-- peers -->\nhow\n\n| what |\n| old |\n\nwhy\n<!-- /peers -->\n"
-        new = report.in_document(old, table)
+        new = report.in_document(old, table, "peers")
         self.assertEqual(new, f"x\n<!-- peers -->\nhow\n\n{table}\nwhy\n<!-- /peers -->\n")
-        self.assertEqual(report.in_document(new, table), new)
+        self.assertEqual(report.in_document(new, table, "peers"), new)
         with self.assertRaises(ValueError):
-            report.in_document("nothing", table)
+            report.in_document("nothing", table, "peers")
 
     def test_a_reason_stands_once_below_the_table(self):
         pair = rows.every_row()[:2]

@@ -121,7 +121,7 @@ impl Notation {
     }
 }
 
-/// The factor that a text such as `e6kB` starts with, and what follows; 1 where there is none.
+/// The factor that a text such as `e6kB` starts with (1 without an exponent), and what follows.
 fn power_of_ten(text: &str) -> Option<(u64, &str)> {
     let Some(rest) = text.strip_prefix(['e', 'E']) else { return Some((1, text)) };
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

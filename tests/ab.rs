@@ -4,31 +4,14 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 use support::Scratch;
-use support::bounded::output;
+use support::program::{PROGRAM, Printed, wiregauge};
 use wiregauge::record::read_record;
 
-/// What a command has printed, and its exit code.
-#[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
 const LATENCY: [&str; 5] = ["latency", "--transport", "synthetic", "--count", "1000"];
 
-fn wiregauge(scratch: &Scratch, arguments: &[&str]) -> Ended {
-    let ended = output(Command::new(PROGRAM).args(arguments).current_dir(&scratch.0));
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let (stdout, stderr) = (text(ended.stdout), text(ended.stderr));
-    Ended { code: ended.status.code(), stdout, stderr }
-}
-
-fn ab(scratch: &Scratch, sides: &[&str], more: &[&str]) -> Ended {
-    wiregauge(scratch, &[&["ab"], sides, &LATENCY, more].concat())
+fn ab(scratch: &Scratch, sides: &[&str], more: &[&str]) -> Printed {
+    wiregauge(&scratch.0, &[&["ab"], sides, &LATENCY, more].concat())
 }
 
 /// Lines that a command has written.
@@ -61,11 +44,11 @@ fn two_settings_take_turns_and_are_compared() {
         assert!(four[0] != four[1] && four[0] == four[3] && four[1] == four[2], "{order:?}");
     }
     let again = ["compare", "ab@series=A", "ab@series=B", "--fail-if", "rtt.p50>+40%"];
-    let again = wiregauge(&scratch, &again);
+    let again = wiregauge(&scratch.0, &again);
     assert_eq!(again.code, Some(1), "{again:?}");
     assert!(again.stdout.lines().next().unwrap().ends_with(sentence), "{again:?}");
     assert!(again.stdout.contains("synthetic  note"), "what was set is told: {again:?}");
-    assert_eq!(wiregauge(&scratch, &["report", "ab"]).code, Some(0));
+    assert_eq!(wiregauge(&scratch.0, &["report", "ab"]).code, Some(0));
 }
 
 #[test]
@@ -136,7 +119,7 @@ fn what_makes_no_comparison_is_refused() {
         (&["--a", "--size 5"], &["latency", "--baseline", "x"], "ab compares A with B"),
         (&["--binary-a", "x"], &["latency", "--to", "h"], "leave out --to and --hosts"),
     ] {
-        let refused = wiregauge(&scratch, &[&["ab"], sides, command].concat());
+        let refused = wiregauge(&scratch.0, &[&["ab"], sides, command].concat());
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.stderr.contains(says), "{says}: {refused:?}");
     }

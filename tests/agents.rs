@@ -29,6 +29,7 @@ use wiregauge::record::read_record;
 use wiregauge::record::schema::Record;
 use wiregauge::remote::daemon::dial;
 use wiregauge::remote::daemon::identity::Identity;
+use wiregauge::warning::Subject;
 
 /// A round that lasts until somebody ends it.
 const LONG: &str = "latency --transport tcp --wait block --count 300000 --warmup 50 --pause 200us \
@@ -294,6 +295,33 @@ fn a_controller_that_is_killed_leaves_nothing_on_the_agent_s_host() {
     // It goes on for the next one.
     let line = "latency --wait block --count 100 --rounds 1 --out run";
     assert_eq!(driven(&scratch, &agent.host(), line).code, Some(0));
+}
+
+#[test]
+fn a_run_on_the_cpus_of_an_agent_s_host_says_so() {
+    let scratch = Scratch::new();
+    // Hosts with networks of their own do not see what other tests run meanwhile.
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    host.enter();
+    let listen = format!("--listen {}:0", host.address);
+    let agent = Daemon::of(&scratch, host.program(PROGRAM), &listen);
+    agent.pair(&scratch);
+    let line = "latency --wait block --count 300 --rounds 1 --cpus 0,0 --out run";
+    let shared = || {
+        let ended = driven(&scratch, &agent.host(), line);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let warnings = record(&scratch).warnings.into_iter();
+        fs::remove_dir_all(scratch.join("run")).unwrap();
+        warnings.filter(|one| one.kind == "shared_cpus").map(|one| one.subject).collect::<Vec<_>>()
+    };
+    assert_eq!(shared(), []);
+    let mut long = host.program(PROGRAM);
+    long.args(LONG.replace("run", "long").split_whitespace()).args(["--cpus", "0,0"]);
+    let long = controller::Controller::of(&scratch, long);
+    long.await_messages(300);
+    assert_eq!(shared(), [Some(Subject::Host(agent.host()))]);
+    long.signal(Signal::INT);
+    long.end();
 }
 
 #[test]

@@ -5,26 +5,8 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::path::Path;
-use std::process::Command;
 use support::Scratch;
-use support::bounded::output;
-
-/// What a command has printed, and its exit code.
-#[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-fn wiregauge(folder: &Path, arguments: &[&str]) -> Ended {
-    let program = env!("CARGO_BIN_EXE_wiregauge");
-    let ended = output(Command::new(program).args(arguments).current_dir(folder));
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let (stdout, stderr) = (text(ended.stdout), text(ended.stderr));
-    Ended { code: ended.status.code(), stdout, stderr }
-}
+use support::program::{Printed, wiregauge};
 
 /// Measures simulated round trips into a directory of this name.
 fn measured(scratch: &Scratch, name: &str, delays: &str, more: &[&str]) {
@@ -42,7 +24,7 @@ fn edited(scratch: &Scratch, name: &str, edit: impl FnOnce(&mut Value)) {
     std::fs::write(path, serde_json::to_vec(&record).unwrap()).unwrap();
 }
 
-fn compared(scratch: &Scratch, arguments: &[&str]) -> Ended {
+fn compared(scratch: &Scratch, arguments: &[&str]) -> Printed {
     wiregauge(&scratch.0, &[&["compare"], arguments].concat())
 }
 
@@ -67,7 +49,7 @@ fn each_verdict_has_its_exit_code() {
     assert!(exceeded.stdout.contains(answer), "{exceeded:?}");
     let unknown = judged("once", &["rtt.max>+40%"], &[]);
     assert_eq!(unknown.code, Some(5), "{unknown:?}");
-    let why = "inconclusive: rtt.max has no interval: measure 2 rounds or more";
+    let why = "inconclusive: rtt.max has no interval: measure 6 rounds or more";
     assert!(unknown.stdout.contains(why), "{unknown:?}");
     assert_eq!(judged("once", &["rtt.max>+40%"], &["--strict"]).code, Some(1));
     let both = judged("once", &["rtt.max>+40%", "rtt.min>1us"], &[]);
@@ -82,7 +64,7 @@ fn each_verdict_has_its_exit_code() {
 }
 
 #[test]
-fn an_unclear_pair_tells_what_it_could_have_shown_and_what_would_tell() {
+fn an_inconclusive_pair_says_what_it_could_have_shown_and_what_would_decide() {
     let scratch = Scratch::new();
     measured(&scratch, "a", "exponential(1us,1us)", &[]);
     measured(&scratch, "b", "exponential(1us,1us)", &["--seed", "2"]);
@@ -101,7 +83,15 @@ fn an_unclear_pair_tells_what_it_could_have_shown_and_what_would_tell() {
     assert!(sentence.contains("; these runs cannot show a change below "), "{sentence}");
     let more = &limit["needed"];
     let rounds = more["rounds"].as_u64().or(more["more_than"].as_u64()).unwrap();
-    assert!(rounds > 6 && sentence.contains(&rounds.to_string()), "{limit}");
+    let known =
+        [format!("about {rounds} rounds would decide"), format!("more than {rounds} rounds")];
+    assert!(rounds > 6 && known.iter().any(|part| sentence.contains(part)), "{limit}");
+    let ended = compared(&scratch, &["a", "b", "--fail-if", "rtt.max>+1%", "--json"]);
+    let all: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let limit = &all["limits"][0];
+    assert_eq!((&limit["verdict"], &limit["needed"]), (&json!("inconclusive"), &json!(null)));
+    let sentence = limit["sentence"].as_str().unwrap();
+    assert!(sentence.contains("; more rounds need not settle rtt.max: "), "{sentence}");
 }
 
 #[test]
@@ -156,6 +146,98 @@ fn runs_that_have_no_counterpart_are_named() {
     assert!(first["b"].as_str().unwrap().contains("256 B"), "{first}");
 }
 
+/// The verdict on each limit, with its run.
+fn verdicts(ended: &Printed) -> Vec<(String, String)> {
+    let all: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let limits = all["limits"].as_array().unwrap().iter();
+    limits.map(|limit| (text(&limit["runs"]), text(&limit["verdict"]))).collect()
+}
+
+#[test]
+fn a_run_without_a_counterpart_keeps_no_gate_open() {
+    let scratch = Scratch::new();
+    measured(&scratch, "a", "constant(2us)", &["--size", "64,128"]);
+    measured(&scratch, "b", "constant(2us)", &["--size", "128,256"]);
+    let of =
+        |size: u32, verdict: &str| (format!("latency synthetic busy {size} B"), verdict.into());
+    let compares = ["a", "b", "--json", "--fail-if", "rtt.p50>+60%"];
+    let compares = compared(&scratch, &compares);
+    let known = [of(128, "held"), of(64, "inconclusive"), of(256, "inconclusive")];
+    assert_eq!((compares.code, verdicts(&compares)), (Some(5), known.to_vec()), "{compares:?}");
+    assert!(compares.stdout.contains("inconclusive: B has no run of this case"), "{compares:?}");
+    assert!(compares.stdout.contains("inconclusive: A has no run of this case"), "{compares:?}");
+    // Whatever A has: each run of B by its own.
+    let absolute = compared(&scratch, &["a", "b", "--json", "--fail-if", "rtt.p50>1us"]);
+    let known = [of(128, "exceeded"), of(256, "exceeded")];
+    assert_eq!((absolute.code, verdicts(&absolute)), (Some(1), known.to_vec()), "{absolute:?}");
+    let held = compared(&scratch, &["a", "b", "--fail-if", "rtt.p50>1ms"]);
+    assert_eq!(held.code, Some(0), "{held:?}");
+}
+
+#[test]
+fn a_figure_that_only_the_counterpart_has_is_inconclusive() {
+    let scratch = Scratch::new();
+    measured(&scratch, "a", "constant(2us)", &["--size", "64,128"]);
+    measured(&scratch, "b", "constant(2us)", &["--size", "64,128"]);
+    edited(&scratch, "b", |record| {
+        let figures = record["runs"][0]["figures"].as_array_mut().unwrap();
+        figures.retain(|figure| figure["metric"] != "rtt");
+    });
+    let ended = compared(&scratch, &["a", "b", "--json", "--fail-if", "rtt.p50>1ms"]);
+    let mut found: Vec<String> = verdicts(&ended).into_iter().map(|(_, verdict)| verdict).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["held", "inconclusive"], "{ended:?}");
+}
+
+#[test]
+fn a_baseline_of_other_cases_is_replaced() {
+    let scratch = Scratch::new();
+    let run = |sizes: &str, more: &[&str]| {
+        let usual = ["latency", "--transport", "synthetic", "--count", "1000", "--size", sizes];
+        wiregauge(&scratch.0, &[&usual, &["--synthetic", "constant(2us)"][..], more].concat())
+    };
+    assert_eq!(run("64,128", &["--save-baseline", "main"]).code, Some(0));
+    let limits = ["--fail-if", "rtt.p50>+10%,rtt.p50>1ms"];
+    let gate = [&["--baseline", "main", "--save-baseline", "main"], &limits[..]].concat();
+    let changed = run("256,512", &[&gate[..], &["--junit", "gate.xml"]].concat());
+    assert_eq!(changed.code, Some(5), "{changed:?}");
+    assert!(changed.stdout.contains("nothing is compared"), "{changed:?}");
+    assert!(changed.stdout.contains("saved as baseline main"), "{changed:?}");
+    let junit = std::fs::read_to_string(scratch.join("gate.xml")).unwrap();
+    assert!(junit.contains("tests=\"6\" failures=\"0\" errors=\"0\" skipped=\"4\""), "{junit}");
+    assert_eq!(run("256,512", &gate).code, Some(0), "the next run has its baseline");
+    // Of two directories that were named, a limit is judged and anything else is refused.
+    measured(&scratch, "a", "constant(2us)", &["--size", "64,128"]);
+    measured(&scratch, "b", "constant(2us)", &["--size", "256,512"]);
+    assert_eq!(compared(&scratch, &["a", "b", "--fail-if", "rtt.p50>+10%"]).code, Some(5));
+    for (sides, says) in [
+        (["a", "b"], "no runs of the two match: select them as DIR@transport=tcp"),
+        (["a", "b@size=8"], "'b@size=8' selects no run: select them as DIR@transport=tcp"),
+    ] {
+        let refused = compared(&scratch, &sides);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
+}
+
+#[test]
+fn an_incomplete_run_passes_no_gate() {
+    let scratch = Scratch::new();
+    measured(&scratch, "a", "constant(2us)", &[]);
+    measured(&scratch, "b", "constant(2us)", &[]);
+    edited(&scratch, "b", |record| record["complete"] = json!(false));
+    let code = |limit: &str, more: &[&str]| {
+        compared(&scratch, &[&["a", "b", "--fail-if", limit], more].concat()).code
+    };
+    assert_eq!(code("rtt.p50>+10%", &[]), Some(3), "held in what there is");
+    assert_eq!(code("rtt.p99.99>+10%", &[]), Some(3), "inconclusive");
+    assert_eq!(code("rtt.p99.99>+10%", &["--strict"]), Some(1));
+    assert_eq!(code("rtt.p50>1us", &[]), Some(1), "exceeded");
+    assert_eq!(compared(&scratch, &["a", "b"]).code, Some(3), "without a limit");
+    assert_eq!(compared(&scratch, &["b", "a"]).code, Some(0), "B is complete");
+}
+
 #[test]
 fn samples_that_were_changed_are_refused() {
     let scratch = Scratch::new();
@@ -206,12 +288,16 @@ fn a_baseline_is_kept_by_its_name_and_replaced() {
     let twice = compared(&scratch, &again);
     assert!(twice.stdout.contains("B is 100 % slower at p50"), "{twice:?}");
     let same = compared(&scratch, &["after", "--baseline", "main"]);
-    assert!(same.stdout.contains("B is not told apart from A at p50 (±0 %)"), "{same:?}");
+    assert!(
+        same.stdout.contains("no significant difference at p50 (±0 %) or at p99 (±0 %)"),
+        "{same:?}"
+    );
     let names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(names.collect::<Vec<_>>(), ["main"], "nothing is left beside it");
     edited(&scratch, "after", |record| record["complete"] = json!(false));
     let cut = compared(&scratch, &["after", "--baseline", "main", "--save-baseline", "cut"]);
     assert!(cut.stderr.contains("an incomplete run is not saved"), "{cut:?}");
+    assert_eq!(cut.code, Some(3), "{cut:?}");
     assert!(!folder.join("cut").exists());
 }
 
@@ -286,7 +372,7 @@ fn a_folder_of_records_is_a_history_with_its_changes() {
     let series = line("latency synthetic");
     assert_eq!((series[5], series[7], series.last().unwrap()), ("rtt.p50", "10", &"1"));
     assert_eq!(line("07")[6..8], ["rtt.p50", "us"]);
-    assert!(shown.stdout.contains("differs since 07: kernel: 6.1 -> 6.9"), "{shown:?}");
+    assert!(shown.stdout.contains("changed at 07: kernel: 6.1 -> 6.9"), "{shown:?}");
     assert!(!shown.stdout.contains("p99.99"), "no record shows it: {shown:?}");
     let json = wiregauge(&scratch.0, &["history", "nightly", "--json"]);
     let all: Value = serde_json::from_str(&json.stdout).unwrap();

@@ -102,7 +102,7 @@ const INPUTS: [Input; 7] = [
             exponential(chance, level)
         },
         exceeds: |x| 0.7 * (-x).exp() + 0.3 * (-x / 1.3).exp(),
-        // In 5 rounds there is none of the slow ones with 0.7^5 = 17 %, in 6 with 12 %.
+        // No round of 5 is slow with probability 0.7^5 = 17 %, of 6 with 12 %.
         least: [[83, 88, 93]; 2],
     },
     Input {

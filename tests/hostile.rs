@@ -60,7 +60,7 @@ fn endured(name: &str, watched: &Watched) {
     let obeyed = |c: char| c.is_control() && c != '\n';
     assert!(!said.contains(obeyed), "{name}: {said:?}");
     assert!(said.len() < 100_000, "{name}: {} B", said.len());
-    // Whatever is kept, every reader takes it; and where nothing is said of it there is none.
+    // Whatever is kept, every reader takes it; and a run that is not mentioned left no record.
     assert!(watched.kept.is_ok(), "{name}: {:?} {said}", watched.kept);
     let has_record = watched.kept == Ok(Some(()));
     let is_told = said.lines().any(|line| line.starts_with("kept in "));

@@ -68,6 +68,7 @@ fn play(case: &Case) -> RoundResult {
         sides: None,
     };
     let conditions = Conditions {
+        run: 1,
         context: &context,
         program: &context.program,
         clocks: Vec::new(),

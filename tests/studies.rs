@@ -3,9 +3,7 @@
 
 mod support;
 
-use std::path::Path;
-use std::process::{Command, Output};
-use support::bounded::output;
+use support::program::wiregauge;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Metric;
 
@@ -64,11 +62,6 @@ columns = ["RC"]
 rows = [[32, 4.0], [64, 8.0]]
 "#;
 
-fn wiregauge(folder: &Path, arguments: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_wiregauge");
-    output(Command::new(program).args(arguments).current_dir(folder))
-}
-
 fn folder() -> support::Scratch {
     let scratch = support::Scratch::new();
     std::fs::write(scratch.join("pauses.toml"), STUDY).unwrap();
@@ -80,8 +73,7 @@ fn folder() -> support::Scratch {
 fn a_study_s_record_tells_all_that_its_report_needs() {
     let scratch = folder();
     let done = wiregauge(&scratch.0, &["run", "pauses.toml", "--out", "result", "--seed", "5"]);
-    let error = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{error}");
+    assert_eq!(done.code, Some(0), "{done:?}");
     let record = read_record(&scratch.join("result")).unwrap();
     let study = record.plan.study.as_ref().unwrap();
     assert_eq!((study.name.as_str(), study.series.len(), record.runs.len()), ("pauses", 3, 5));
@@ -100,7 +92,7 @@ fn a_study_s_record_tells_all_that_its_report_needs() {
     }
     let positions: Vec<u32> = record.runs[0].rounds.iter().map(|round| round.position).collect();
     assert!(positions.windows(2).all(|pair| pair[1] - pair[0] > 1), "interleaved: {positions:?}");
-    let told = String::from_utf8(done.stdout).unwrap();
+    let told = done.stdout;
     let rows: Vec<Vec<&str>> =
         told.lines().map(|line| line.split("  ").map(str::trim).collect::<Vec<_>>()).collect();
     let row =
@@ -113,8 +105,8 @@ fn a_study_s_record_tells_all_that_its_report_needs() {
     std::fs::remove_file(scratch.join("pauses.toml")).unwrap();
     std::fs::remove_file(scratch.join("nobody.toml")).unwrap();
     let again = wiregauge(&scratch.0, &["report", "result"]);
-    assert!(again.status.success());
-    let again = String::from_utf8(again.stdout).unwrap();
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let again = again.stdout;
     let graphs = |text: &str| text.split("graph: ").nth(1).map(String::from);
     let until = |text: String| text.split("figures:").next().map(String::from);
     assert_eq!(graphs(&told).and_then(until), graphs(&again).and_then(until));
@@ -128,8 +120,8 @@ fn some_series_alone_and_quickly() {
     let scratch = folder();
     let asked = ["run", "pauses.toml", "--only", "slower,elsewhere", "--quick", "--json"];
     let done = wiregauge(&scratch.0, &asked);
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let record: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let record: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
     let study = &record["plan"]["study"];
     assert_eq!(study["quick"], true);
     let names: Vec<&str> =
@@ -207,9 +199,8 @@ fn figures_stand_along_the_axis_of_their_graph() {
     let scratch = support::Scratch::new();
     std::fs::write(scratch.join("curves.toml"), CURVES).unwrap();
     let done = wiregauge(&scratch.0, &["run", "curves.toml", "--out", "result"]);
-    let error = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{error}");
-    let told = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let told = done.stdout;
     let rows = |title: &str| -> Vec<Vec<String>> {
         let start = format!("graph: {title}\n");
         let graph = told.split(&start).nth(1).unwrap_or_else(|| panic!("no {title} in {told}"));

@@ -35,7 +35,7 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
     let reason = match std::env::var_os("WIREGAUGE_TESTS_WITHOUT_MACHINE") {
         Some(_) => Some("WIREGAUGE_TESTS_WITHOUT_MACHINE is set".to_owned()),
         None => {
-            // The programs are looked for before the package is unpacked, which this is none.
+            // The programs are looked for before the package, here a wrong file, is unpacked.
             let probe = output(&mut wiregauge(&["--kernel", NO_PACKAGE, "--", "true"]));
             let said = String::from_utf8(probe.stderr).unwrap();
             assert_eq!(probe.status.code(), Some(4), "{said}");

@@ -58,7 +58,7 @@ function decodeDensity(d) {
   return { ...d, columns, max: doublesOf(d.max) };
 }
 
-// A Value of the record: a number, "inf", "-inf", or null where there is none.
+// A Value of the record: a number, "inf", "-inf", or null for a missing value.
 function valueOf(v) {
   if (v === "inf") return Infinity;
   if (v === "-inf") return -Infinity;

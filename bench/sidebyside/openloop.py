@@ -1,6 +1,8 @@
 """Messages that come by a clock of their own: what wiregauge promises of them, held against its own
 closed loops where there is one. All are wiregauge, so that only the loops differ."""
 
+from functools import partial
+
 from . import parse
 from .ratios import Limit
 from .rows import Row
@@ -14,6 +16,8 @@ BEYOND = "50M"
 FILE_VALUES = 280
 FILE_RATE = "100k"
 ALONE = " --rounds 1 --json"
+# Lengths of the workload w3, up to those of which a thousand are measured in little time.
+LENGTHS = (17, 59, 133, 290, 717, 2282, 6834, 18766, 54617)
 PINNED = " --cpus {client},{server}" + ALONE
 
 
@@ -66,6 +70,25 @@ def _many() -> list[Subject]:
     ]
 
 
+def _unloaded() -> list[Subject]:
+    """The base of a length's slowdown, measured among all lengths; and the length alone."""
+    rpc = "rpc --transport tcp --wait busy "
+    # The loaded requests do not matter here: the unloaded run beside them does.
+    among = rpc + "--workload w3 --rps 1k --count 100"
+    alone = rpc + "--workload {}B --clients 1 --no-unloaded --count {{count}}"
+    found = []
+    for size in LENGTHS:
+        group = f"{size} B unloaded"
+        read = partial(parse.wiregauge_unloaded_p50_ns, size=size)
+        words = alone.format(size)
+        p50 = parse.wiregauge_rtt_p50_ns
+        found += [
+            _ours(f"{size} B of w3", group, among, read, "ns", figure="p50"),
+            _ours(f"{size} B alone", group, words, p50, "ns", count=10_000, figure="p50"),
+        ]
+    return found
+
+
 def every_subject() -> dict[str, Subject]:
     """All of them by name."""
     p50 = parse.wiregauge_rtt_p50_ns
@@ -79,6 +102,7 @@ def every_subject() -> dict[str, Subject]:
         *_rates("shm"),
         *_streams(),
         *_many(),
+        *_unloaded(),
         Subject(
             name="generator",
             group="generator",
@@ -100,6 +124,9 @@ def every_row() -> list[Row]:
         name = f"{transport} message rate"
         against = (f"bandwidth {name}",)
         rows.append(Row(f"{name} 64 B", f"oneway {name}", against, Limit(0.8, at_most=False)))
+    same = Limit(1.1, at_most=True, by_interval=True)
+    for size in LENGTHS:
+        rows.append(Row(f"unloaded p50 of {size} B", f"{size} B of w3", (f"{size} B alone",), same))
     few = Limit(0.5, at_most=True)
     none = Limit(0, at_most=True)
     steps = "steps missed at 100 kHz, %"

@@ -76,6 +76,14 @@ def wiregauge_rtt_p50_ns(text: str) -> float:
     return _wiregauge_p50(text, "rtt")
 
 
+def wiregauge_unloaded_p50_ns(text: str, size: int) -> float:
+    """The unloaded median of one length of a workload."""
+    for length in (_run(_json(text)).get("details") or {}).get("sizes", []):
+        if length["size"] == size:
+            return _number(length["unloaded"].get("p50_ns"), f"unloaded p50 of {size} B")
+    raise Unreadable(f"no unloaded time of {size} B in the record")
+
+
 def _wiregauge_rate(text: str, metric: str) -> float:
     for rate in _run(_json(text)).get("rates", []):
         if rate.get("metric") == metric:

@@ -188,13 +188,14 @@ def markdown(rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def in_document(text: str, table: str) -> str:
-    """The document with this table instead of the first one behind `<!-- peers -->`."""
-    before, mark, rest = text.partition("<!-- peers -->\n")
+def in_document(text: str, table: str, mark: str) -> str:
+    """The document with this table instead of the first one behind the mark, such as
+    `<!-- peers -->`."""
+    before, mark, rest = text.partition(f"<!-- {mark} -->\n")
     head, begin, old = rest.partition("| what |")
     _, end, after = old.partition("\n\n")
     if not (mark and begin and end):
-        raise ValueError("no table stands behind <!-- peers -->")
+        raise ValueError("the page has no such mark with a table behind it")
     return before + mark + head + table + end[1:] + after
 
 

@@ -1,10 +1,12 @@
-"""Records: those that older versions left, and files that are none."""
+"""Records: those that older versions left, and files that are no records."""
 
 import json
 import math
 import pathlib
 import tempfile
 import unittest
+from collections.abc import Callable
+from typing import Any
 
 import wiregauge
 
@@ -63,6 +65,41 @@ class Refusals(unittest.TestCase):
         old = json.loads((RECORDS / "v1/latency/record.json").read_text(encoding="utf-8"))
         del old["runs"][0]["case"]["size"]
         self.refused(json.dumps(old), "lacks what a record has: KeyError")
+
+    def test_a_wrong_value_is_refused_with_the_name_of_the_file(self) -> None:
+        text = (RECORDS / "v1/latency/record.json").read_text(encoding="utf-8")
+
+        def refused(says: str, change: Callable[[Any, Any], None]) -> None:
+            with self.subTest(says=says):
+                record = json.loads(text)
+                run = record["runs"][0]
+                change(run, run["figures"][0]["summary"])
+                self.refused(json.dumps(record), f"record.json has a value .*: {says}")
+
+        def mean(value: object) -> Callable[[Any, Any], None]:
+            return lambda run, summary: summary.update(mean=value)
+
+        def interval(value: object) -> Callable[[Any, Any], None]:
+            return lambda run, summary: summary["quantiles"][0].update(interval=value)
+
+        refused("'abc' is not a number", mean("abc"))
+        refused("True is not a number", mean(True))
+        refused(r"\[1\] is not a number", mean([1]))
+        refused("int too large", mean(10**400))
+        refused("list indices", interval([]))
+        refused("list indices", interval([1, 2]))
+        refused("string indices", interval(""))
+        refused("'int' object", interval(0))
+        refused("null is not a number", interval({"low": None, "high": 1}))
+        refused(
+            "the schedule {} is not one kind", lambda run, summary: run["case"].update(schedule={})
+        )
+
+    def test_a_version_is_a_whole_number(self) -> None:
+        record = json.loads((RECORDS / "v1/latency/record.json").read_text(encoding="utf-8"))
+        for version in (True, 1.0, "1", [1], None):
+            record["version"] = version
+            self.refused(json.dumps(record), "is of version ")
 
     def test_an_unknown_run_is_refused_with_those_there_are(self) -> None:
         record = wiregauge.read(RECORDS / "v1/latency")

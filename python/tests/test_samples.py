@@ -4,15 +4,19 @@
 where KIND is ``values``, ``stamps`` or a metric: ``tests/export.rs`` makes it.
 """
 
+import contextlib
+import io
 import math
 import os
 import pathlib
+import re
 import unittest
 from typing import Any
 
 import wiregauge
-from wiregauge.samples import LIBRARIES, has_installed
+from wiregauge.samples import LIBRARIES
 
+README = pathlib.Path(__file__).parents[1] / "README.md"
 FOLDER = pathlib.Path(os.environ.get("WIREGAUGE_RECORDS", ""))
 Row = tuple[Any, ...]
 
@@ -42,12 +46,25 @@ class Samples(unittest.TestCase):
             names = wiregauge.STAMP_COLUMNS if is_stamps else wiregauge.COLUMNS
             wanted = pyarrow.parquet.read_table(export)
             self.assertEqual(tuple(wanted.column_names), names)
-            for library in filter(has_installed, LIBRARIES):
+            # One that is not installed is an error: ``tests/export.rs`` has all of them.
+            for library in LIBRARIES:
                 with self.subTest(export=export.name, library=library):
                     got = record.samples(
                         metric=metric, stamps=is_stamps, warmup=True, library=library
                     )
                     self.assertEqual(rows(got, names), rows(wanted, names))
+
+    def test_the_snippet_of_the_readme_runs(self) -> None:
+        [snippet] = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+        directory = re.search(r'read\("(.*?)"\)', snippet)
+        assert directory is not None
+        names: dict[str, Any] = {}
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(snippet.replace(directory[1], str(FOLDER / "survey")), names)
+        runs = names["record"].runs
+        self.assertEqual(len(printed.getvalue().splitlines()), len(runs))
+        self.assertEqual(names["medians"].height, len(runs[0].rounds))
 
     def test_quantiles_are_those_of_the_record(self) -> None:
         for name in ("lossy", "survey", "load", "stream"):

@@ -37,7 +37,7 @@ pub(crate) fn memory(case: &Case, assignment: &Assignment) -> io::Result<Vec<Pat
     Ok(paths)
 }
 
-/// Reports the loops' progress, and ends this process when there is none for `limit`. A silent
+/// Reports the loops' progress, and ends this process after `limit` without any. A silent
 /// control connection may be dead without notice, and a polling loop would spin for ever; the
 /// controller has given up long before.
 fn watch(memory: &[Arena], limit: Duration, cpu: Option<u32>) {

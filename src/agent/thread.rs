@@ -16,7 +16,7 @@ use crate::clock::{
 };
 use crate::control::protocol::*;
 use crate::host::interrupt::Interrupter;
-use crate::host::{self, Noise, ResourceUse};
+use crate::host::{self, Claims, Noise, ResourceUse};
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
 use crate::loops::stamper::{self, Stamper};
@@ -45,6 +45,12 @@ const LOOK: Span = Span(1_000_000);
 
 /// Exit code of a process that has panicked.
 const PANICKED: i32 = 101;
+
+/// Whether another run measured on these CPUs.
+fn has_others(mut claims: Claims) -> bool {
+    claims.look();
+    !claims.shared().is_empty()
+}
 
 /// What the main thread sends to one that runs a role.
 pub(crate) enum ThreadCommand {
@@ -148,6 +154,13 @@ impl RoleRunner {
         self.assignment.slots.get(self.number).and_then(|slot| slot.cpu)
     }
 
+    /// That it measures on its CPU. On its own host the controller says so for all agents.
+    fn claims(&self) -> Option<Claims> {
+        let is_alone = self.assignment.remote_rows.is_some();
+        let is_real = !self.case.transport.simulates_time();
+        (is_alone && is_real).then(|| Claims::of(self.assignment.run, self.cpu()))
+    }
+
     /// The clock that stamps, and its ticks in time. A simulated transport brings its own.
     fn clock(&self) -> (AnyClock, Timebase) {
         match self.case.transport.descriptor().virtual_clock {
@@ -165,6 +178,7 @@ impl RoleRunner {
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         let locked = host::lock(arena.writer().0);
+        let claims = self.claims();
         let context = self.context(&time, arena.capacity() as u64);
         let (plan, mut role_loop) = context.prepare(self.pattern)?;
         let (look, spin) = (context.ticks(LOOK), context.ticks(ADAPTIVE_SPIN));
@@ -176,7 +190,6 @@ impl RoleRunner {
         self.report(ThreadReport::Connected(connections.effective_settings.clone()));
 
         let Ok(ThreadCommand::Start(at)) = self.commands.recv() else { return Ok(()) };
-        let gate = &self.control.gate;
         let mut recorder = Recorder::new(&mut arena, case.warmup);
         let stamping = self.stamp_while(&plan, &mut connections)?;
         let generator = self.generator(&time)?;
@@ -187,7 +200,7 @@ impl RoleRunner {
             endpoint: &mut connections.set,
             waiter: AnyWaiter::new(case.wait, spin),
             clock,
-            gate,
+            gate: &self.control.gate,
             plan: &plan,
             generator,
             recorder: &mut recorder,
@@ -213,6 +226,7 @@ impl RoleRunner {
             server_counts,
             usage,
             pinned,
+            shares_cpu: claims.is_some_and(has_others),
             locked,
             span: (begin, end),
             noise,

@@ -152,7 +152,7 @@ const COMPARE: CommandDef = CommandDef {
   wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'
   wiregauge compare after --baseline main --junit verdicts.xml
 
-Exit codes: 0 all limits held, 1 one was exceeded, 5 inconclusive: the runs cannot tell.",
+Exit codes: 0 all limits held, 1 one was exceeded, 3 B is incomplete, 5 inconclusive.",
     operands: &[
         OptionDef::parsed::<String>(
             "A",

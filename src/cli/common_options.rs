@@ -230,7 +230,7 @@ pub const JUDGE: OptionTable = &under(
         OptionDef::parsed::<Limit>(
             "fail-if",
             "Judge a limit, such as half_rtt.p99>+10%, bandwidth<-5% or half_rtt.max>1ms: exit \
-             with code 1 where it is exceeded, 5 where the runs cannot tell; can be repeated",
+             with code 1 where it is exceeded, 5 where it is inconclusive; can be repeated",
         )
         .metavar("LIMIT")
         .list(),

@@ -1,5 +1,6 @@
 //! The man pages: one of the program, one of each command, one of the transports.
 
+use crate::host::TOOL_VERSION;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io;
@@ -57,8 +58,8 @@ fn about(command: &clap::Command) -> String {
 /// The title of a page, and its name in a line.
 fn head(name: &str, section: &str, about: &str) -> Roff {
     let mut roff = Roff::new();
-    let version = concat!("wiregauge ", env!("CARGO_PKG_VERSION"));
-    roff.control("TH", [name.to_uppercase().as_str(), section, "", version, "wiregauge"]);
+    let version = format!("wiregauge {TOOL_VERSION}");
+    roff.control("TH", [name.to_uppercase().as_str(), section, "", version.as_str(), "wiregauge"]);
     let line = about.lines().next().unwrap_or_default().trim_end_matches('.');
     roff.control("SH", ["NAME"]).text([roman(format!("{name} - {line}"))]);
     roff

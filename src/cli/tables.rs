@@ -13,7 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use std::ffi::{OsStr, OsString};
 
-/// Columns of the help where the terminal is wider or there is none.
+/// Columns of the help where the terminal is wider, or output is no terminal.
 pub const HELP_WIDTH: usize = 100;
 
 const SETTINGS: &str = "Transport settings";

@@ -11,7 +11,7 @@ use super::Ticks;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceTicks(pub u64);
 
-/// The stamps of an end's sends, by their numbers; 0 where there is none.
+/// The stamps of an end's sends, by their numbers; 0 for a send without a stamp.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceStamps<'a> {
     /// Bits that the adapter's clock has: it begins again at 0 beyond them.

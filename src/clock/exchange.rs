@@ -94,7 +94,7 @@ impl Local {
         }
     }
 
-    /// The kernel's stamp in this host's time; `own` where there is none or an odd one.
+    /// The kernel's stamp in this host's time; `own` if it is missing or implausible.
     fn when(&self, stamp: Option<Ticks>, own: When) -> When {
         let Some(stamp) = stamp else { return own };
         let reading = |_| {

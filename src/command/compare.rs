@@ -3,10 +3,14 @@
 use super::console::{show, whole_layout};
 use super::{CommandError, Exit, judge};
 use crate::cli::{RunOptions, Typed};
+use crate::options::UsageError;
 use crate::record::read_record;
 use crate::report::comparison::{Comparison, Selection, Side};
 use crate::report::table::comparison;
 use std::path::{Path, PathBuf};
+
+/// How runs are selected.
+const SELECT: &str = "select them as DIR@transport=tcp,wait=busy,size=64";
 
 /// Compares.
 pub fn compare(options: &RunOptions, typed: &Typed) -> Result<Exit, CommandError> {
@@ -20,7 +24,13 @@ pub fn compare(options: &RunOptions, typed: &Typed) -> Result<Exit, CommandError
         Some(baseline) => Side { record: baseline.read()?, selection: b.selection.clone() },
         None => side(&named("A"))?.0,
     };
-    let all = Comparison::new(&a, &b, &options.judge.limits)?;
+    let all = Comparison::new(&a, &b, &options.judge.limits);
+    // Where there are limits they are inconclusive; a baseline is replaced by the next run.
+    let may_be_none = options.judge.baseline.is_some() || !options.judge.limits.is_empty();
+    ensure!(
+        all.pairs > 0 || may_be_none,
+        UsageError(format!("no runs of the two match: {SELECT}"))
+    );
     show(options.json, &all, |all| comparison::whole(all, &whole_layout()).to_string())?;
     judge::finish(&all, &b.record, Some(&directory), options)
 }
@@ -33,5 +43,8 @@ fn side(text: &str) -> Result<(Side, PathBuf), CommandError> {
         _ => (text, ""),
     };
     let selection: Selection = selection.parse()?;
-    Ok((Side { record: read_record(Path::new(dir))?, selection }, dir.into()))
+    let side = Side { record: read_record(Path::new(dir))?, selection };
+    let selects = side.selection.is_whole() || !side.runs().is_empty();
+    ensure!(selects, UsageError(format!("'{text}' selects no run: {SELECT}")));
+    Ok((side, dir.into()))
 }

@@ -6,7 +6,7 @@ use super::{CommandError, Exit};
 use crate::clock::Source;
 use crate::control::fault::Fault;
 use crate::control::protocol;
-use crate::host::CpuPair;
+use crate::host::{CpuPair, TOOL_VERSION};
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
@@ -123,7 +123,7 @@ impl HostReport {
             warnings: warnings.collect(),
             address: probe.address.map(|address| address.to_string()),
             // Another version was refused when it greeted.
-            tool: Some(env!("CARGO_PKG_VERSION")),
+            tool: Some(TOOL_VERSION),
             name: Some(environment.host.clone()),
             kernel: environment.kernel.clone(),
             processor: environment.processor.model.clone(),

@@ -39,7 +39,7 @@ pub fn measured(
     let all = match baseline {
         Some(baseline) => {
             let (a, b) = (Side::whole(baseline), Side::whole(record.clone()));
-            Comparison::new(&a, &b, &judge.limits)?
+            Comparison::new(&a, &b, &judge.limits)
         }
         None => Comparison::alone(record, &judge.limits),
     };
@@ -57,7 +57,7 @@ pub fn measured(
 pub fn sides(record: &Record, options: &RunOptions) -> Result<Comparison, CommandError> {
     let [a, b] =
         SERIES.map(|name| Side { record: record.clone(), selection: Selection::of_series(name) });
-    let all = Comparison::new(&a, &b, &options.judge.limits)?;
+    let all = Comparison::new(&a, &b, &options.judge.limits);
     let mut text = comparison::whole(&all, &layout_of(options));
     text.end_line();
     tell(&text, options)?;
@@ -120,6 +120,8 @@ pub fn finish(
     Ok(match all.verdict() {
         Some(Verdict::Exceeded) => Exit::EXCEEDED,
         Some(Verdict::Inconclusive) if judge.strict => Exit::EXCEEDED,
+        // What held in a part of a run may not hold in the rest.
+        _ if !record.complete => Exit::INCOMPLETE,
         Some(Verdict::Inconclusive) => Exit::INCONCLUSIVE,
         Some(Verdict::Held) | None => Exit::RIGHT,
     })

@@ -51,7 +51,7 @@ impl Exit {
     pub const INCOMPLETE: Exit = Exit(3);
     /// Nothing could run.
     pub const NOTHING: Exit = Exit(4);
-    /// A limit was neither held nor exceeded: the runs cannot tell.
+    /// A limit is inconclusive: neither held nor exceeded.
     pub const INCONCLUSIVE: Exit = Exit(5);
 }
 

@@ -109,6 +109,7 @@ mod tests {
             rejected_peers: 0,
             usage: ResourceUse::default(),
             pinned: Ok(()),
+            shares_cpu: false,
             locked: Err("RLIMIT_MEMLOCK".into()),
             span: (Ticks(0), Ticks(1)),
             noise: None,

@@ -30,7 +30,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -139,6 +139,8 @@ pub struct Assignment {
     pub remote_rows: Option<u64>,
     /// The interface or address of its end; `None`: as the case says.
     pub site: Option<Site>,
+    /// A random number of the run, for [`host::Claims`].
+    pub run: u64,
     /// The cookie that data connections must present.
     pub cookie: [u8; 32],
     /// The timestamp clock, and its scale, measured on the agent's host before the first round.
@@ -234,6 +236,9 @@ pub struct Outcome {
     pub usage: ResourceUse,
     /// Whether it was pinned; if not, why.
     pub pinned: Result<(), String>,
+    /// Whether another run measured on its CPU. An agent on the controller's host leaves that to
+    /// the controller.
+    pub shares_cpu: bool,
     /// Whether its sample memory was locked; if not, why.
     pub locked: Result<(), String>,
     /// When the loop began and ended.

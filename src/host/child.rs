@@ -1,5 +1,6 @@
 //! Child processes: none outlives this one or its time.
 
+use rustix::process::{Pid, Signal, getpgid, kill_process_group};
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,10 +17,23 @@ pub struct OwnedChild(pub Child);
 
 impl Drop for OwnedChild {
     fn drop(&mut self) {
-        // A child that was waited for is left alone: its pid may be another's.
-        let _ = self.0.kill();
+        let _ = kill(&mut self.0);
         let _ = self.0.wait();
     }
+}
+
+/// Kills a child; one that leads a process group with all that it has started there.
+fn kill(child: &mut Child) -> io::Result<()> {
+    // A child that was waited for is left alone: its pid may be another's.
+    if child.try_wait()?.is_some() {
+        return Ok(());
+    }
+    let pid = Pid::from_child(child);
+    if getpgid(Some(pid)) == Ok(pid) {
+        // The group may be gone meanwhile; what counts is the child.
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+    child.kill()
 }
 
 /// How a child process ended.
@@ -38,8 +52,7 @@ pub fn wait(child: &mut Child, limit: Duration, is_left: impl Fn() -> bool) -> i
             Some(status) => return Ok(Exit::Done(status)),
             None if Instant::now() < deadline && !is_left() => std::thread::sleep(PAUSE),
             None => {
-                // A child that was not waited for: its pid cannot be another's.
-                child.kill()?;
+                kill(child)?;
                 return child.wait().map(Exit::Killed);
             }
         }
@@ -83,7 +96,7 @@ pub fn dies_with_us(command: &mut Command) -> &mut Command {
     // SAFETY: what runs between fork(2) and execve(2) makes two system calls and allocates nothing.
     unsafe {
         command.pre_exec(move || {
-            let kill = Some(rustix::process::Signal::KILL);
+            let kill = Some(Signal::KILL);
             rustix::process::set_parent_process_death_signal(kill)?;
             // A parent that died before that call sends nothing.
             match rustix::process::getppid() == Some(parent) {

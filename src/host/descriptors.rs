@@ -21,8 +21,8 @@ pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     if number < 3 || taken.contains(&number) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: fcntl(2) with F_GETFD reads the flags of a descriptor and fails with EBADF where
-    // there is none of that number.
+    // SAFETY: fcntl(2) with F_GETFD reads the flags of a descriptor and fails with EBADF if
+    // none has that number.
     if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
         return Err(io::Error::last_os_error());
     }

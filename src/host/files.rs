@@ -2,7 +2,7 @@
 //!
 //! Opening a FIFO waits for a writer, and reading a device may wait or never end; both are refused.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -10,9 +10,18 @@ use std::path::Path;
 /// Opens a plain file for reading. What is not one is refused by its kind, without being opened:
 /// opening a device can have effects.
 pub fn open_file(path: &Path) -> io::Result<File> {
+    open_plain(path, File::options().read(true))
+}
+
+/// As [`open_file`], also for writing: some file systems lock only such a file.
+pub fn open_file_to_lock(path: &Path) -> io::Result<File> {
+    open_plain(path, File::options().read(true).write(true))
+}
+
+fn open_plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     check_kind(&fs::metadata(path)?)?;
     // Another may have taken its place meanwhile: O_NONBLOCK keeps a FIFO from waiting.
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
     check_kind(&file.metadata()?)?;
     Ok(file)
 }

@@ -35,7 +35,7 @@ pub use claims::Claims;
 pub use descriptors::{allow_descriptors, inherited};
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory, TOOL_VERSION};
-pub use files::{open_file, read_file, read_text};
+pub use files::{open_file, open_file_to_lock, read_file, read_text};
 pub use memory::{lock, touch};
 pub use network::Interface;
 pub use noise::{Noise, observe, spin};

@@ -57,7 +57,7 @@ impl Tree {
         parse_cpus(&self.text(path)?)
     }
 
-    /// A folder's names, sorted. Empty where there is none.
+    /// A folder's names, sorted. Empty if the folder is missing.
     pub fn names(&self, path: &str) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(path)) else { return Vec::new() };
         let names = entries.flatten().take(ENTRIES_MOST);

@@ -108,7 +108,7 @@ impl Place {
         }
     }
 
-    /// The pairs for what is asked, or why there are none.
+    /// The pairs that the options ask for, or why no pair fits.
     pub fn layout(&self, asked: &Request) -> Result<Layout, UsageError> {
         let Place { nodes, which } = self;
         if nodes.is_empty() {

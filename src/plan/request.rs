@@ -69,7 +69,7 @@ impl Request {
         }
     }
 
-    /// The plan, or why there is none.
+    /// The plan, or why the request is refused.
     pub fn plan(self) -> Result<Plan, UsageError> {
         let asked = Arc::clone(&self.asked);
         let sizes = asked.sizes(&self)?;

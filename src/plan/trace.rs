@@ -71,7 +71,7 @@ impl Trace {
         let rises = times_ns.windows(2).all(|pair| pair[0] <= pair[1]);
         let is_whole =
             times_ns.len() <= MOST && (sizes.is_empty() || sizes.len() == times_ns.len());
-        ensure!(rises && is_whole, "the trace is none that this program has read");
+        ensure!(rises && is_whole, "the trace's times must rise, with one size each or none");
         let lasts = times_ns.first() < times_ns.last();
         ensure!(lasts, "all times are equal, so the trace has no rate: use a later one");
         Ok(())

@@ -12,7 +12,7 @@ use super::error::{RecordError, shown};
 use super::sample_reader::groups_of;
 use super::samples::{footer, properties};
 use super::schema::{RateFigure, Record, RecordedWarning, Round};
-use crate::host::open_file;
+use crate::host::{open_file, open_file_to_lock};
 use crate::stats::Metric;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
@@ -144,7 +144,7 @@ pub(super) struct Completed {
 
 impl Drop for Completed {
     fn drop(&mut self) {
-        // Where it took the place of the original there is none.
+        // After the rename onto the original this path no longer exists.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -182,7 +182,7 @@ pub(super) fn complete(
         .map_err(|e| RecordError::samples(path, e.to_string()))?;
     let completed = Completed { path: dir.join(COMPLETED_FILE), _lock: journal.lock };
     let write = || {
-        // Of an attempt that was killed.
+        // An attempt that was killed may have left one.
         match fs::remove_file(&completed.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -203,10 +203,10 @@ struct Left {
     lock: File,
 }
 
-/// Opens a journal, and locks it.
+/// Opens a journal, and locks it: NFS does so only with a file that can be written (flock(2)).
 fn open(dir: &Path) -> Result<File, RecordError> {
     let path = dir.join(JOURNAL_FILE);
-    let file = match open_file(&path) {
+    let file = match open_file_to_lock(&path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(RecordError::Refused(format!(
                 "{} is not the directory of an unfinished run, since it has no {JOURNAL_FILE}: \
@@ -216,42 +216,50 @@ fn open(dir: &Path) -> Result<File, RecordError> {
         }
         opened => opened.map_err(|e| RecordError::reading(&path, e))?,
     };
-    let is_busy = flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
-    ensure!(
-        !is_busy,
-        "the run that writes {} is still running, or another `wiregauge recover` is: wait until it \
-         ends",
-        shown(dir)
-    );
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        // A file system without locks.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(Errno::WOULDBLOCK) => {
+            return Err(RecordError::Refused(format!(
+                "the run that writes {} is still running, or another `wiregauge recover` is: wait \
+                 until it ends",
+                shown(dir)
+            )));
+        }
+        Err(error) => return Err(RecordError::reading(&path, error.into())),
+    }
     let length = file.metadata().map_err(|e| RecordError::reading(&path, e))?.len();
     ensure!(length <= LONGEST, "{} has {length} bytes, above the limit of {LONGEST}", shown(&path));
     Ok(file)
 }
 
-/// The lines of a journal. The last one may have been written in part; any other that is not as it
-/// was written is refused, since the rounds behind it would be lost.
+/// The lines of a journal. The last one may have been written in part, without its line feed; any
+/// other that is not as it was written is refused.
 fn read(dir: &Path, file: File) -> Result<(Left, Vec<RoundLine>), RecordError> {
     let path = dir.join(JOURNAL_FILE);
     let (mut record, mut rounds, mut clock) = (None, Vec::new(), None);
-    let (mut sum, mut wrong) = (String::new(), None);
+    let mut sum = String::new();
     // The file may grow while it is read.
-    for (number, line) in BufReader::new((&file).take(LONGEST)).split(b'\n').enumerate() {
-        let line = line.map_err(|e| RecordError::reading(&path, e))?;
-        if let Some(number) = wrong {
-            return Err(RecordError::Refused(format!(
+    let mut lines = BufReader::new((&file).take(LONGEST));
+    for number in 1.. {
+        let mut line = Vec::new();
+        lines.read_until(b'\n', &mut line).map_err(|e| RecordError::reading(&path, e))?;
+        // Without its end it was written in part.
+        let Some((b'\n', line)) = line.split_last() else { break };
+        let refused = || {
+            RecordError::Refused(format!(
                 "{} is damaged in line {number}, so nothing was recovered and nothing changed: \
                  restore it from a copy",
                 shown(&path)
-            )));
-        }
-        match unsealed(&mut sum, &line) {
-            Some(Line::Record(found)) => record = Some(*found),
-            Some(Line::Round(round)) => {
+            ))
+        };
+        match unsealed(&mut sum, line).ok_or_else(refused)? {
+            Line::Record(found) => record = Some(*found),
+            Line::Round(round) => {
                 clock.clone_from(&round.saved.clock_fault);
                 rounds.push(*round);
             }
-            Some(Line::Clock(fault)) => clock = Some(fault),
-            None => wrong = Some(number + 1),
+            Line::Clock(fault) => clock = Some(fault),
         }
     }
     let damaged = || format!("{} is damaged: its first line is not a record", shown(&path));
@@ -265,7 +273,7 @@ fn read(dir: &Path, file: File) -> Result<(Left, Vec<RoundLine>), RecordError> {
     Ok((Left { record, lock: file }, rounds))
 }
 
-/// What stands before the checksum of a line, and behind it.
+/// The text around the checksum of a line.
 const SEAL: [&str; 2] = ["{\"sha256\":\"", "\","];
 
 /// The checksum of a line: of its text, and of the checksum of the line before, so that no line can

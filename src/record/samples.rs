@@ -4,6 +4,7 @@
 //! read without help. `docs/record.md` describes the columns.
 
 use super::error::RecordError;
+use crate::host::TOOL_VERSION;
 use crate::sample::{RoundSamples, Sample};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical};
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
@@ -62,6 +63,11 @@ pub(super) fn schema() -> Result<Arc<Type>, ParquetError> {
     Type::group_type_builder("message").with_fields(fields).build().map(Arc::new)
 }
 
+/// What writes the Parquet files, for their metadata.
+pub fn created_by() -> String {
+    format!("wiregauge {TOOL_VERSION}")
+}
+
 /// Encodings by measured size (`tests/record.rs`, `a_million_rows_take_little_space`).
 ///
 /// Whole numbers are constant or count up by one: delta-binary-packed makes almost nothing of
@@ -72,7 +78,7 @@ pub(super) fn schema() -> Result<Arc<Type>, ParquetError> {
 pub(super) fn properties(epoch: &str) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
-        .set_created_by(concat!("wiregauge ", env!("CARGO_PKG_VERSION")).to_string())
+        .set_created_by(created_by())
         .set_compression(Compression::SNAPPY)
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::Chunk)

@@ -399,7 +399,7 @@ pub struct Counts {
     /// Sequence numbers that were passed over when a later one arrived at the server.
     #[serde(default)]
     pub gaps: u64,
-    /// Times that a request was due and waited: it had no buffer, or too many were on the way.
+    /// Requests that were due and waited: they had no buffer, or too many were on the way.
     #[serde(default)]
     pub held_up: u64,
     /// Requests that were intended and never sent. They are not in `lost`; their response is

@@ -68,7 +68,7 @@ pub struct Density {
 pub struct Column {
     /// Samples by their row.
     pub cells: BTreeMap<u32, u64>,
-    /// The largest finite sample in ns; 0 where there is none.
+    /// The largest finite sample in ns; 0 without one.
     pub max_ns: f64,
     /// Lost ones.
     pub lost: u64,
@@ -218,7 +218,7 @@ impl<'a> Open<'a> {
     }
 }
 
-/// The curve of these values; `None` where there are none.
+/// The curve of these values; `None` without values.
 pub fn curve(run: u32, metric: Metric, mut values: Vec<f64>, step: f64) -> Option<Curve> {
     values.retain(|v| !v.is_nan());
     if values.is_empty() {

@@ -6,14 +6,11 @@
 use super::comparison::{Condition, Pair, Side, between};
 use super::scale::Scale;
 use crate::options::each_once;
-use crate::record::schema::{Metric, RateMetric, Run};
+use crate::record::schema::Run;
 use crate::stats::change::{change_points, level_change};
 use crate::stats::limit::Figure;
 use crate::stats::{Interval, Value};
 use serde::Serialize;
-
-/// The quantiles of a latency that are followed where nothing was asked.
-const USUAL: [f64; 2] = [0.5, 0.99];
 
 /// A record and where it lies.
 pub struct Entry {
@@ -84,7 +81,7 @@ impl History {
     pub fn new(entries: &[Entry], figures: &[Figure]) -> History {
         let runs = entries.iter().flat_map(|entry| &entry.side.record.runs);
         let wanted = runs.flat_map(|run| {
-            let usual = usual(run);
+            let usual = Figure::of_headline(&run.headline);
             let all = if figures.is_empty() { &usual } else { figures };
             let label = run.label.as_str();
             all.iter().map(move |figure| (label, *figure)).collect::<Vec<_>>()
@@ -92,15 +89,6 @@ impl History {
         let series = each_once(wanted).into_iter();
         let series = series.map(|(label, figure)| Series::new(entries, label, figure));
         History { series: series.filter(|series| !series.points.is_empty()).collect() }
-    }
-}
-
-/// What is followed of a run where nothing was asked.
-fn usual(run: &Run) -> Vec<Figure> {
-    match (Metric::from_name(&run.headline), RateMetric::from_name(&run.headline)) {
-        (Some(metric), _) => USUAL.map(|p| Figure::Quantile(metric, p)).to_vec(),
-        (_, Some(rate)) => vec![Figure::Rate(rate)],
-        _ => Vec::new(),
     }
 }
 

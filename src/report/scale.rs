@@ -2,7 +2,7 @@
 
 use super::model::{Axis, Unit};
 use super::number::{MEGABYTES, PERCENT, THOUSANDS, US, per_second, short, time, trimmed};
-use crate::stats::RateMetric;
+use crate::stats::{RateMetric, RateUnit};
 
 /// What a graph's figures are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,17 +33,14 @@ impl Scale {
 
     /// That of a rate.
     pub fn of_rate(metric: RateMetric) -> Scale {
-        use RateMetric::*;
-        match metric {
-            Bandwidth | Ceiling => Scale::Bytes,
-            MessageRate | OfferedRate | AchievedRate => Scale::Messages,
-            CpuClient | CpuServer => Scale::Cost,
-            BufferTime | EmptyPollTime | FullPollTime => Scale::Cost,
-            BufferPollTime | BufferEmptyPollTime | BufferFullPollTime => Scale::Cost,
-            CompletionsPerPoll | RequestsPerPoll => Scale::PerPoll,
-            EmptyPolls | FullPolls => Scale::PerRead,
-            Missed => Scale::Share,
-            Slowdown => Scale::Ratio,
+        match metric.unit() {
+            RateUnit::BytesPerSecond => Scale::Bytes,
+            RateUnit::MessagesPerSecond => Scale::Messages,
+            RateUnit::Nanoseconds => Scale::Cost,
+            RateUnit::PerPoll => Scale::PerPoll,
+            RateUnit::PerRead => Scale::PerRead,
+            RateUnit::Share => Scale::Share,
+            RateUnit::Ratio => Scale::Ratio,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::transport::counter::FinalCounters;
 use crate::warning::Warning;
 use serde_json::Value;
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::counts::{Arrivals, RoundSeen};
 
@@ -181,6 +181,8 @@ pub struct RunSoFar {
     pub(super) recording_ns: Vec<f64>,
     /// Of the client's CPU, and of the server's.
     pub(super) noise: [Vec<Noise>; 2],
+    /// CPUs of the other hosts on which other runs measured, of the client and of the server.
+    pub(super) shared_cpus: [BTreeSet<u32>; 2],
     pub(super) warnings: Vec<Warning>,
     /// Gaps that stand out of its rounds.
     pub(super) stalls: Vec<Stall>,
@@ -220,6 +222,7 @@ impl RunSoFar {
             overhead: Vec::new(),
             recording_ns: Vec::new(),
             noise: Default::default(),
+            shared_cpus: Default::default(),
             warnings: is_short.then_some(warning).into_iter().collect(),
             stalls: Vec::new(),
             in_journal: Default::default(),
@@ -235,9 +238,19 @@ impl RunSoFar {
 
     /// The noise of its CPUs on a host; `None`: this one.
     pub fn noise_at(&self, host: Option<u32>) -> impl Iterator<Item = &Noise> {
-        let ends = Role::ALL.iter().zip(&self.noise);
+        self.at(host, &self.noise).flatten()
+    }
+
+    /// Its CPUs on another host on which other runs measured.
+    pub(super) fn shared_at(&self, host: u32) -> impl Iterator<Item = u32> {
+        self.at(Some(host), &self.shared_cpus).flatten().copied()
+    }
+
+    /// Of what is known of the client and of the server, that of the ends on a host.
+    fn at<'a, T>(&'a self, host: Option<u32>, ends: &'a [T; 2]) -> impl Iterator<Item = &'a T> {
+        let ends = Role::ALL.iter().zip(ends);
         let there = ends.filter(move |(role, _)| self.case.topology.host_of(**role) == host);
-        there.flat_map(|(_, noise)| noise)
+        there.map(|(_, known)| known)
     }
 
     /// Whether no further round is wanted.

@@ -1,6 +1,6 @@
 //! The clocks of other hosts compared with this one's over a time, and nothing else (`clocks`).
 
-use super::{RunContext, RunError, calibrated, clocks, other_host, summary};
+use super::{RunContext, RunError, calibrated, clocks, summary};
 use crate::clock::exchange::Local;
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{LocalNs, Source};
@@ -68,7 +68,7 @@ pub fn compare(
             return Err(Fault::new(sentence).into());
         };
         histories.push(ClockHistory { host: number as u32, ..known });
-        recorded.push(other_host(host, Vec::new(), Some(cost)));
+        recorded.push(summary::other_host(host, Vec::new(), Some(cost)));
     }
     let base = summary::record(plan, context, &time, &environment, started);
     let interrupted = context.interrupted.load(Ordering::Relaxed);

@@ -16,6 +16,8 @@ use std::path::Path;
 pub struct Conditions<'a> {
     /// What the run was given.
     pub context: &'a RunContext<'a>,
+    /// A random number of the run.
+    pub run: u64,
     /// The program that is started as an agent on this host.
     pub program: &'a Path,
     /// This host's CPUs of both roles, a pair per thread where there are enough.

@@ -58,6 +58,13 @@ impl RunSoFar {
         for (seen, parts) in self.noise.iter_mut().zip([client, server]) {
             seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
         }
+        for (index, (role, parts)) in Role::ALL.iter().zip([client, server]).enumerate() {
+            let cpus = self.cpus.iter().map(|pair| role.pick(pair.client, pair.server));
+            let ends = parts.iter().map(|part| part.outcome.as_ref());
+            let shares = |end: &Option<&Outcome>| end.is_some_and(|end| end.shares_cpu);
+            let shared = ends.zip(cpus).filter(|(end, _)| shares(end)).map(|(_, cpu)| cpu);
+            self.shared_cpus[index].extend(shared);
+        }
         for metric in self.analysis.metrics(case) {
             let series = durations(&samples, metric);
             if !series.is_empty() {

@@ -38,10 +38,11 @@ pub(crate) use threads::tests::finished_thread;
 
 use crate::clock::{ChosenClock, Source};
 use crate::control::fault::Fault;
-use crate::host::{Choice, Claims, Discipline, Environment, Noise};
+use crate::control::secret;
+use crate::host::{Choice, Claims, Discipline, Environment};
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
-use crate::record::schema::{ClockCost, OtherHost, PlanRecord, Record, Round, Unavailable};
+use crate::record::schema::{OtherHost, PlanRecord, Record, RecordedWarning, Round, Unavailable};
 use crate::remote::host::RemoteHost;
 use crate::run::conditions::Conditions;
 use crate::run::round::RoundResult;
@@ -119,8 +120,10 @@ pub fn run(
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
+    let run = u64::from_le_bytes(secret::fresh().map_err(Fault::new)?);
     let conditions = Conditions {
         context,
+        run,
         cpus,
         clock: time.local(),
         injected_clock_error: plan.injected_clock_error,
@@ -138,30 +141,29 @@ pub fn run(
         comparisons: Comparisons::start(plan, context, &time, &own_cpus, &environment)?,
         runs: Vec::new(),
         faults: Vec::new(),
-        head: head(context, summary::record(plan, context, &time, &environment, started)),
+        head: summary::head(context, summary::record(plan, context, &time, &environment, started)),
         is_spoiled: false,
-        claims: Claims::of(&own_cpus),
+        claims: Claims::of(run, own_cpus.iter().copied()),
         time: &time,
     };
     runner.all_points().and_then(|()| runner.check_clock())?;
     let Runner { runs, faults, comparisons, ref plan, claims, .. } = runner;
     let noise_at = |host| summary::noise(runs.iter().flat_map(|run| run.noise_at(host)));
-    let hosts = context.hosts.iter().zip(comparisons.end()).enumerate();
-    let hosts: Vec<OtherHost> = hosts
-        .map(|(number, (host, cost))| other_host(host, noise_at(Some(number as u32)), cost))
-        .collect();
+    let of_host = |(number, (host, cost)): (u32, (&RemoteHost, _))| {
+        summary::other_host(host, noise_at(Some(number)), cost)
+    };
+    let hosts: Vec<OtherHost> =
+        (0..).zip(context.hosts.iter().zip(comparisons.end())).map(of_host).collect();
     let base = summary::record(plan, context, &time, &environment, started);
     let noise = noise_at(None);
     let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
-    warnings.extend(summary::shared_cpus(&claims).into_iter().chain(base.warnings));
-    warnings.extend(hosts.iter().flat_map(summary::warnings_there));
-    let pairs = plan.cases.iter().map(|case| case.topology.hosts());
-    let own = |host: u32| summary::own_interface(hosts.get(host as usize)?);
-    warnings.extend(summary::not_on_the_wire(pairs, own));
+    let shared = summary::shared_cpus(claims.shared());
+    warnings.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
+    warnings.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
-    let complete_run = |(at, run): (usize, &RunSoFar)| run.analysis.complete(plan, &runs, at);
-    let completions: Vec<_> = runs.iter().enumerate().map(complete_run).collect();
+    let complete_run = |number: usize| runs[number].analysis.complete(plan, &runs, number);
+    let completions: Vec<_> = (0..runs.len()).map(complete_run).collect();
     let ended = warnings::cause_of_end(context, &faults);
     let into_run = |(run, done): (RunSoFar, _)| run.into_run(plan, done, &instrument, &ended);
     let runs = sides::noted(context, plan, runs.into_iter().zip(completions).map(into_run));
@@ -190,24 +192,6 @@ fn calibrated(
     Ok(ChosenClock::calibrate_with(asked, injected)?)
 }
 
-/// The record without rounds, as the journal begins with it: the other hosts are known already.
-fn head(context: &RunContext<'_>, base: Record) -> Record {
-    let hosts = context.hosts.iter().map(|host| other_host(host, Vec::new(), None)).collect();
-    Record { hosts, ..base }
-}
-
-/// What the record says of another host.
-fn other_host(host: &RemoteHost, noise: Vec<Noise>, clock_cost: Option<ClockCost>) -> OtherHost {
-    OtherHost {
-        name: host.session.host().to_string(),
-        address: host.probe.address.map(|address| address.to_string()),
-        environment: host.probe.environment.clone(),
-        clock: host.probe.clock.clone(),
-        noise,
-        clock_cost,
-    }
-}
-
 struct Runner<'a, 'w> {
     plan: Plan,
     keep: &'w mut dyn Keeper,
@@ -228,7 +212,8 @@ impl Runner<'_, '_> {
     /// Saves the record without rounds.
     fn begin(&mut self) -> Result<(), RecordError> {
         self.head.plan = PlanRecord::from(&self.plan);
-        self.head.runs = self.runs.iter().map(|run| run.without_rounds(&self.plan)).collect();
+        let runs = self.runs.iter().map(|run| run.without_rounds(&self.plan));
+        self.head.runs = sides::noted(self.conditions.context, &self.plan, runs);
         self.keep.begin(&self.head)
     }
 

@@ -41,15 +41,7 @@ pub fn record(
          rounds",
         rounds.len()
     ));
-    // Until its first rounds have said how many it needs, a run needs the least.
-    let mut planned = vec![record.plan.rounds.least; record.runs.len()];
-    for saved in rounds {
-        let number = saved.run as usize;
-        if let Some((run, planned)) = record.runs.get_mut(number).zip(planned.get_mut(number)) {
-            *planned = saved.enough.unwrap_or(*planned);
-            take(run, saved);
-        }
-    }
+    let planned = take_all(&mut record.runs, record.plan.rounds.least, rounds);
     let threshold_ns = record.plan.threshold.0 as f64;
     for ((run, series), planned) in record.runs.iter_mut().zip(&series).zip(planned) {
         if let Some(fault) = finish(run, series, threshold_ns, planned) {
@@ -57,6 +49,20 @@ pub fn record(
         }
     }
     Ok(record)
+}
+
+/// Adds all rounds to their runs; how many each run needs. Until its first rounds have said that,
+/// it needs the least.
+fn take_all(runs: &mut [Run], least: u32, rounds: Vec<SavedRound>) -> Vec<u32> {
+    let mut planned = vec![least; runs.len()];
+    for saved in rounds {
+        let number = saved.run as usize;
+        if let Some((run, planned)) = runs.get_mut(number).zip(planned.get_mut(number)) {
+            *planned = saved.enough.unwrap_or(*planned);
+            take(run, saved);
+        }
+    }
+    planned
 }
 
 /// Adds a round to its run, which is complete where this round was the last that it needed.
@@ -130,11 +136,11 @@ mod tests {
         let plan = request.plan().unwrap();
         let analysis = crate::pattern::registry::analysis("latency").unwrap();
         let so_far = crate::run::analysis::RunSoFar::new(0, &plan.cases[0], analysis, &[], 1);
-        let mut run = so_far.without_rounds(&plan);
-        for index in 0..rounds {
+        let mut runs = [so_far.without_rounds(&plan)];
+        let saved = |index| {
             let is_last = index + 1 == rounds;
             let counts = Counts { sent: 10, received: 10, ..Counts::default() };
-            let saved = SavedRound {
+            SavedRound {
                 run: 0,
                 round: Round { index, counts, ..Round::default() },
                 at: String::new(),
@@ -142,12 +148,14 @@ mod tests {
                 rates: Vec::new(),
                 warnings: Vec::new(),
                 clock_fault: None,
-                enough: None,
+                // The first six rounds say how many are enough.
+                enough: enough.filter(|_| index >= 5),
                 stopped: stopped.filter(|_| is_last).map(str::to_string),
-            };
-            take(&mut run, saved);
-        }
-        assert_eq!(finish(&mut run, &Series::new(), 1e4, enough.unwrap_or(6)), None);
+            }
+        };
+        let planned = take_all(&mut runs, 6, (0..rounds).map(saved).collect());
+        let [mut run] = runs;
+        assert_eq!(finish(&mut run, &Series::new(), 1e4, planned[0]), None);
         run
     }
 

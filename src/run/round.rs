@@ -200,6 +200,7 @@ impl<'a> Round<'a> {
             server_arena: server.map(|thread| thread.arena.path()),
             remote_rows: host.map(|_| rows),
             site: self.site(rank),
+            run: self.conditions.run,
             cookie,
             clock: there.unwrap_or(self.conditions.clock),
             epoch_of_day_ns: host.is_none().then_some(self.conditions.epoch_of_day_ns),

@@ -39,6 +39,7 @@ impl ThreadResult {
             rejected_peers: 0,
             usage: Default::default(),
             pinned: Ok(()),
+            shares_cpu: false,
             locked: Ok(()),
             span: Default::default(),
             noise: None,

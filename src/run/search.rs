@@ -29,8 +29,8 @@ pub fn together(groups: &[Vec<u32>], added: &BTreeMap<u32, Vec<u32>>) -> Vec<Vec
     groups.iter().flat_map(of_group).collect()
 }
 
-/// The rates of the first points, of a server that answers so many requests per second. Where that
-/// could not be told (in a short round all answers may come at once) there are none.
+/// The rates of the first points for a server that answers `capacity` requests per second. Empty if
+/// the capacity is unknown (in a short round all answers may come at once).
 pub fn grid(capacity: f64) -> Vec<f64> {
     let is_rate = |rate: &f64| (1.0..=MessageRate::MOST).contains(rate);
     GRID.iter().map(|share| rounded(share * capacity)).filter(is_rate).collect()

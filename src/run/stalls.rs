@@ -299,11 +299,12 @@ mod tests {
 
     #[test]
     fn gaps_of_both_directions_are_compared_by_their_time() {
-        // The way there stands still at its end; the way back, whose stamps follow it, before.
+        // The forward direction stalls at its last message; the reverse direction, whose stamps
+        // follow, stalls earlier.
         let there = marks(0.0, &[(999, 9e6)], Flags::default());
         let back = marks(0.0, &[(100, 5e6), (500, 2e6)], Flags::REVERSE);
         let found = of_round(&case(), &[there, back].concat(), &Round::default(), true);
-        // Back stands still at 0.99 ms, at 9.99 ms, and there at 9.98 ms for as long as that.
+        // The reverse direction's second gap, of 2.01 ms at 9.99 ms, lies within the forward one's.
         assert_eq!(lengths_and_places(&found), [(5.01e6, 0.99e6), (9.01e6, 9.98e6)]);
     }
 

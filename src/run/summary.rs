@@ -1,13 +1,17 @@
 //! What stands beside all runs: the instrument's own error, the noise, what weakens them all.
 
+use super::analysis::RunSoFar;
 use super::{RunContext, overhead};
 use crate::clock::ChosenClock;
-use crate::host::{Claims, Environment, Noise, TOOL_VERSION, format_cpus, interface_with};
+use crate::host::{Environment, Noise, TOOL_VERSION, format_cpus, interface_with};
 use crate::plan::{HostPair, Plan};
-use crate::record::schema::{OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION};
+use crate::record::schema::{
+    ClockCost, OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION,
+};
+use crate::remote::host::RemoteHost;
 use crate::warning::Warning;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A core that loses more than this share of its time to gaps is noisy.
 const NOISE_LIMIT: f64 = 0.01;
@@ -56,6 +60,28 @@ pub fn noise<'a>(seen: impl Iterator<Item = &'a Noise>) -> Vec<Noise> {
     by_cpu.into_values().collect()
 }
 
+/// The record without rounds, as the journal begins with it: the other hosts are known already.
+pub fn head(context: &RunContext<'_>, base: Record) -> Record {
+    let hosts = context.hosts.iter().map(|host| other_host(host, Vec::new(), None)).collect();
+    Record { hosts, ..base }
+}
+
+/// What the record says of another host.
+pub fn other_host(
+    host: &RemoteHost,
+    noise: Vec<Noise>,
+    clock_cost: Option<ClockCost>,
+) -> OtherHost {
+    OtherHost {
+        name: host.session.host().to_string(),
+        address: host.probe.address.map(|address| address.to_string()),
+        environment: host.probe.environment.clone(),
+        clock: host.probe.clock.clone(),
+        noise,
+        clock_cost,
+    }
+}
+
 /// What weakens the whole record; `cpus` are the measuring ones of this host.
 pub fn warnings(
     cpus: &[u32],
@@ -70,11 +96,10 @@ pub fn warnings(
     RecordedWarning::each_once(&found)
 }
 
-/// Other runs on the measuring CPUs of this host.
-pub fn shared_cpus(claims: &Claims) -> Option<RecordedWarning> {
-    let shared = claims.shared();
-    let cpus = format_cpus(&shared);
-    (!shared.is_empty()).then(|| RecordedWarning::from(&Warning::SharedCpus { cpus }))
+/// Other runs on these measuring CPUs of a host.
+pub fn shared_cpus(shared: &BTreeSet<u32>) -> Option<Warning> {
+    let all: Vec<u32> = shared.iter().copied().collect();
+    (!all.is_empty()).then(|| Warning::SharedCpus { cpus: format_cpus(&all) })
 }
 
 /// Cores that lose too much of their time.
@@ -87,23 +112,39 @@ fn noisy(noise: &[Noise]) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// What weakens the record at the other host.
-pub fn warnings_there(host: &OtherHost) -> Vec<RecordedWarning> {
+/// What weakens the record at the other hosts.
+pub fn warnings_of_hosts(
+    plan: &Plan,
+    hosts: &[OtherHost],
+    runs: &[RunSoFar],
+) -> Vec<RecordedWarning> {
+    let of_host = |(number, host): (u32, &OtherHost)| {
+        let shared = runs.iter().flat_map(|run| run.shared_at(number)).collect();
+        warnings_there(host, &shared)
+    };
+    let pairs = plan.cases.iter().map(|case| case.topology.hosts());
+    let own = |host: u32| own_interface(hosts.get(host as usize)?);
+    (0..).zip(hosts).flat_map(of_host).chain(not_on_the_wire(pairs, own)).collect()
+}
+
+/// What weakens the record at another host; other runs measured on its CPUs `shared`.
+fn warnings_there(host: &OtherHost, shared: &BTreeSet<u32>) -> Vec<RecordedWarning> {
     let cpus: Vec<u32> = host.environment.cpus.iter().map(|state| state.cpu).collect();
     let found = host.environment.warnings(&cpus).into_iter().chain(noisy(&host.noise));
+    let found = found.chain(shared_cpus(shared));
     let on_it = |warning: Warning| RecordedWarning::on_host(&warning, &host.name);
     found.map(on_it).collect()
 }
 
 /// This host's interface that has the address of another host of the plan: it is no other.
-pub fn own_interface(host: &OtherHost) -> Option<String> {
+fn own_interface(host: &OtherHost) -> Option<String> {
     let address = host.address.as_ref().and_then(|address| address.parse().ok());
     address.and_then(interface_with).map(|interface| interface.name)
 }
 
 /// The runs whose two ends are on this host though a host was named. `interface_of` gives this
 /// host's interface with the address of a named host.
-pub fn not_on_the_wire(
+fn not_on_the_wire(
     pairs: impl Iterator<Item = HostPair>,
     interface_of: impl Fn(u32) -> Option<String>,
 ) -> Vec<RecordedWarning> {

@@ -163,12 +163,12 @@ impl LiveHistogram {
         Ok(())
     }
 
-    /// Smallest finite sample in ns, exact; `None` where there is none.
+    /// Smallest finite sample in ns, exact; `None` without one.
     pub fn min_ns(&self) -> Option<f64> {
         self.exact(self.totals.min as f64)
     }
 
-    /// Largest finite sample in ns, exact; `None` where there is none.
+    /// Largest finite sample in ns, exact; `None` without one.
     pub fn max_ns(&self) -> Option<f64> {
         self.exact(self.totals.max as f64)
     }

@@ -48,7 +48,7 @@ pub fn round_trips(size: Bytes, client: &[Row], times: Times<'_>) -> Vec<Sample>
 
 /// The samples of several threads, in the order of the threads, as those of one round: each has its
 /// thread's number, and they stand in the order of time, so that what is slow at one time stands
-/// together. Time is the stamp of the post, or of the arrival where there is none.
+/// together. Time is the stamp of the post, or of the arrival if it was not stamped.
 pub fn pool(each: Vec<RoundSamples>) -> RoundSamples {
     let is_one = each.len() == 1;
     let mut pooled = RoundSamples::default();

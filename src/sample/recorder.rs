@@ -86,7 +86,7 @@ pub struct MessageCounts {
     pub missed_steps: u64,
     /// Sequence numbers that were passed over when a later one arrived.
     pub gaps: u64,
-    /// Times that a message was due and had no buffer, or too many were on the way.
+    /// Messages that were due and waited: they had no buffer, or too many were on the way.
     pub held_up: u64,
     /// Messages that were intended and not sent.
     pub unsent: u64,

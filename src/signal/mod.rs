@@ -140,7 +140,7 @@ pub fn put_metadata(message: &mut [u8], sequence: u64, origin: TimeOfDay) {
     message[16..24].copy_from_slice(&u64::from(origin.nanoseconds).to_le_bytes());
 }
 
-/// Reads a message; `None` where it is none.
+/// Reads a message; `None` if the bytes are not one.
 pub fn read_message(message: &[u8], kind: Kind) -> Option<Sample> {
     let word = |at: usize| Some(number(message.get(at..at + 8)?));
     let nanoseconds = u32::try_from(word(16)?).ok().filter(|ns| *ns < 1_000_000_000)?;

@@ -6,7 +6,8 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// A level lasts at least so long: one value that stands out is an outlier and no change.
+/// A level lasts at least so long, and is one without any one of its values too: one that stands
+/// out is an outlier and no change.
 const LEAST_LEVEL: usize = 2;
 /// Orders that are tried. The share of them that look as uneven as the true order is known within
 /// 1.4 percentage points (two standard errors) at the level that decides, 5 %.
@@ -19,8 +20,10 @@ const SEED: u64 = 0;
 /// Binary segmentation (Scott & Knott, Biometrics 30 (1974) 507) by a permutation test (as in
 /// Matteson & James, JASA 109 (2014) 334): the series is cut where the sum of squares between both
 /// parts is largest, if at most 5 % of all orders of the same values have a cut as good, and then
-/// each part again. It assumes no distribution, only that without a change any order is as likely.
-/// So few values show nothing: it takes 8, and 10 where only the last two differ.
+/// each part again. The sum is that which remains without the one value that contributes most, so
+/// that no outlier makes a change. It assumes no distribution, only that without a change any order
+/// is as likely: that holds for whatever is computed of an order. So few values show nothing: it
+/// takes 8, and 10 where only the last two differ.
 pub fn change_points(values: &[f64]) -> Vec<usize> {
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let (mut found, mut left) = (Vec::new(), vec![(0, values.len())]);
@@ -53,8 +56,13 @@ pub fn level_change(before: &[f64], after: &[f64]) -> Option<(f64, Option<Interv
 }
 
 fn cut(values: &[f64], random: &mut ChaCha8Rng) -> Option<usize> {
-    let (cut, between) = best_cut(values)?;
     let mut order = values.to_vec();
+    order.sort_by(f64::total_cmp);
+    // Around a value of the series: the sums of values that are alike have no rounding errors.
+    let middle = *order.get(order.len() / 2)?;
+    let values: Vec<f64> = values.iter().map(|value| value - middle).collect();
+    let (cut, between) = best_cut(&values)?;
+    order.clone_from(&values);
     let is_as_good = |_: &u32| {
         order.shuffle(random);
         // Sums of the same values in another order differ in their last digits.
@@ -65,20 +73,61 @@ fn cut(values: &[f64], random: &mut ChaCha8Rng) -> Option<usize> {
     (share <= 1.0 - CONFIDENCE).then_some(cut)
 }
 
+/// Some of the values.
+#[derive(Clone, Copy)]
+struct Part {
+    n: f64,
+    sum: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Part {
+    const EMPTY: Part = Part { n: 0.0, sum: 0.0, least: f64::INFINITY, most: f64::NEG_INFINITY };
+
+    fn with(self, value: f64) -> Part {
+        let (least, most) = (self.least.min(value), self.most.max(value));
+        Part { n: self.n + 1.0, sum: self.sum + value, least, most }
+    }
+
+    fn without(self, value: f64) -> Part {
+        Part { n: self.n - 1.0, sum: self.sum - value, ..self }
+    }
+
+    fn mean(self) -> f64 {
+        self.sum / self.n
+    }
+}
+
+/// The sum of squares between two parts without the value that contributes most to it: the largest
+/// of the higher part, or the smallest of the lower one. 0 where that one makes the difference.
+fn between(a: Part, b: Part) -> f64 {
+    let squares = |low: Part, high: Part| {
+        (high.mean() - low.mean()).max(0.0).powi(2) * low.n * high.n / (low.n + high.n)
+    };
+    let (low, high) = if a.mean() < b.mean() { (a, b) } else { (b, a) };
+    squares(low.without(low.least), high).min(squares(low, high.without(high.most)))
+}
+
 /// The cut with the largest sum of squares between its parts; `None` where there is no room for
 /// two levels, or nothing differs.
 fn best_cut(values: &[f64]) -> Option<(usize, f64)> {
-    let (n, total) = (values.len() as f64, values.iter().sum::<f64>());
-    let mut sum = 0.0;
-    let mut best = None;
+    // What follows each place, the last place first.
+    let follows = values.iter().rev().scan(Part::EMPTY, |part, value| {
+        *part = part.with(*value);
+        Some(*part)
+    });
+    let mut follows: Vec<Part> = follows.collect();
+    let (mut before, mut best) = (Part::EMPTY, None);
     for (at, value) in values.iter().enumerate() {
-        let t = at as f64;
-        let is_inside = at >= LEAST_LEVEL && at + LEAST_LEVEL <= values.len();
-        let between = (sum - t * total / n).powi(2) * n / (t * (n - t));
-        if is_inside && between > best.map_or(0.0, |(_, most)| most) {
-            best = Some((at, between));
+        let after = follows.pop()?;
+        if at >= LEAST_LEVEL && at + LEAST_LEVEL <= values.len() {
+            let between = between(before, after);
+            if between > best.map_or(0.0, |(_, most)| most) {
+                best = Some((at, between));
+            }
         }
-        sum += value;
+        before = before.with(*value);
     }
     best.filter(|(_, between)| between.is_finite())
 }
@@ -115,6 +164,36 @@ mod tests {
         for few in [&[][..], &[1.0], &[1.0, 2.0], &[3.0; 30]] {
             assert!(change_points(few).is_empty());
         }
+    }
+
+    #[test]
+    fn an_outlier_at_any_place_is_no_change() {
+        for (n, sd, outlier) in [(20, 0.02, 1.0), (100, 0.02, 1.0), (100, 0.02, -0.5)] {
+            let places = (0..n).filter(|place| {
+                let mut values = levels(*place as u64, &[(1.0, n)], sd);
+                values[*place] += outlier;
+                !change_points(&values).is_empty()
+            });
+            let places: Vec<usize> = places.collect();
+            assert!(places.len() * 9 <= n, "of {n} one in 20 by chance: {places:?}");
+        }
+        for place in 0..20 {
+            let mut values = vec![0.1; 20];
+            values[place] = 0.7;
+            assert!(change_points(&values).is_empty(), "at {place}, among equal ones");
+        }
+    }
+
+    #[test]
+    fn the_last_value_alone_is_no_change_and_the_last_two_are_one() {
+        let changes = |seed, last: &[f64]| {
+            let mut values = levels(seed, &[(1.0, 90)], 0.02);
+            values.extend(last);
+            change_points(&values)
+        };
+        let found = (0..20).filter(|seed| !changes(*seed, &[2.0]).is_empty());
+        assert!(found.count() <= 4, "one in 20 by chance");
+        assert!((0..20).all(|seed| changes(seed, &[2.0, 2.0]).contains(&90)));
     }
 
     #[test]

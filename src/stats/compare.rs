@@ -20,6 +20,16 @@ pub struct Difference {
     pub relative_interval: Option<Interval>,
 }
 
+crate::options::named_enum! {
+    /// Why two figures have no difference.
+    pub enum Missing {
+        /// One of the two has too few samples for the figure.
+        TooFew = "n_too_small",
+        /// Both are infinite: messages were lost in both runs.
+        BothInfinite = "both_infinite",
+    }
+}
+
 impl Difference {
     /// Whether the interval of b - a lies on one side of 0: the runs differ.
     pub fn excludes_zero(&self) -> bool {
@@ -59,21 +69,29 @@ pub fn difference(
     })
 }
 
-/// The probability and difference of each quantile that both summaries have; no difference where
-/// n is too small in one of the two, or both are infinite.
-pub fn quantiles(a: &Summary, b: &Summary) -> Vec<(f64, Option<Difference>)> {
-    let of = |x: &Quantile| {
-        let y = b.quantile(x.p)?;
-        let values = x.value.zip(y.value);
-        let difference = values.and_then(|(v, w)| difference((v.0, x.interval), (w.0, y.interval)));
-        Some((x.p, difference))
+/// A figure with its interval; `None` where it is not shown.
+type Found = Option<(f64, Option<Interval>)>;
+
+/// The difference of two figures, or why there is none.
+pub fn figures(a: Found, b: Found) -> Result<Difference, Missing> {
+    let (a, b) = a.zip(b).ok_or(Missing::TooFew)?;
+    let missing = match a.0.is_infinite() && b.0.is_infinite() {
+        true => Missing::BothInfinite,
+        false => Missing::TooFew,
     };
-    a.quantiles.iter().filter_map(of).collect()
+    difference(a, b).ok_or(missing)
+}
+
+/// The probability and difference of each quantile that both summaries have.
+pub fn quantiles(a: &Summary, b: &Summary) -> Vec<(f64, Result<Difference, Missing>)> {
+    let found = |of: &Quantile| of.value.map(|value| (value.0, of.interval));
+    let both = |x: &Quantile| Some((x.p, figures(found(x), found(b.quantile(x.p)?))));
+    a.quantiles.iter().filter_map(both).collect()
 }
 
 /// The difference of two rates.
-pub fn rates(a: &Rate, b: &Rate) -> Option<Difference> {
-    difference((a.value, a.interval), (b.value, b.interval))
+pub fn rates(a: &Rate, b: &Rate) -> Result<Difference, Missing> {
+    figures(Some((a.value, a.interval)), Some((b.value, b.interval)))
 }
 
 /// The interval of b - a.
@@ -160,11 +178,28 @@ mod tests {
         };
         let found = quantiles(&run(0.0), &run(10.0));
         let absolute: Vec<Option<f64>> =
-            found.iter().map(|(_, d)| d.as_ref().map(|d| d.absolute.0)).collect();
+            found.iter().map(|(_, d)| d.ok().map(|d| d.absolute.0)).collect();
         assert_eq!(absolute, [Some(10.0), Some(10.0), Some(10.0), Some(10.0), None, None]);
         assert_eq!(found[1].0, 0.5);
         let rate = |value| Rate { value, interval: None, rounds: Vec::new() };
         assert_eq!(rates(&rate(4.0), &rate(5.0)).unwrap().relative, Some(Value(0.25)));
+        assert_eq!(rates(&rate(4.0), &rate(f64::NAN)), Err(Missing::TooFew));
+    }
+
+    #[test]
+    fn too_few_samples_are_not_taken_for_losses_in_both_runs() {
+        let run = |lost: usize| {
+            let mut round = vec![1.0; 1000];
+            round[..lost].fill(f64::INFINITY);
+            summarize(&[round], 1.0)
+        };
+        let missing = |a, b| {
+            let of = |(_, d): (f64, Result<Difference, Missing>)| d.err();
+            quantiles(&run(a), &run(b)).into_iter().map(of).collect::<Vec<_>>()
+        };
+        let (few, both) = (Some(Missing::TooFew), Some(Missing::BothInfinite));
+        assert_eq!(missing(20, 20), [None, None, None, both, few, few]);
+        assert_eq!(missing(20, 0), [None, None, None, None, few, few]);
     }
 
     #[test]
@@ -187,7 +222,7 @@ mod tests {
                     summarize(&rounds, 1.0)
                 };
                 let all = quantiles(&run(2 * seed), &run(2 * seed + 1));
-                let d = all.iter().find(|(of, _)| *of == p).unwrap().1.unwrap();
+                let d = all.into_iter().find(|(of, _)| *of == p).unwrap().1.unwrap();
                 d.excludes_zero()
             });
             found.count() as f64 / trials as f64

@@ -4,10 +4,21 @@
 //! run that is compared with, `100us` for the figure itself. [`super::verdict`] judges it.
 
 use super::quantile::median_interval;
-use super::{Interval, Metric, QUANTILES, Rate, RateMetric, Summary, Value};
+use super::{
+    Interval, Metric, QUANTILES, Rate, RateMetric, RateUnit, RoundSummary, Summary, Value,
+};
 use crate::units::quantile_name;
 use std::fmt;
 use std::str::FromStr;
+
+/// Rounds from which on a maximum or a minimum has an interval. The median of what rounds' maxima
+/// are drawn from lies outside all n of them with probability 2^-n on each side: 3.1 % of 5 rounds,
+/// 1.6 % of 6, which is within the 2.5 % of a 95 % interval. Of 2 rounds a limit that holds exactly
+/// would be exceeded one time in 4.
+const LEAST_ROUNDS_OF_EXTREMES: u32 = 6;
+
+/// Rounds from which on any other figure has an interval that knows how rounds differ.
+const LEAST_ROUNDS: u32 = 2;
 
 /// One limit, as parsed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,9 +58,9 @@ pub enum Side {
 pub enum Bound {
     /// A share of the first run's figure.
     Relative(f64),
-    /// A difference to it, in ns, messages/s or B/s.
+    /// A difference to it, in the unit of the record: ns, or that of the rate.
     Difference(f64),
-    /// The figure itself, in the same units.
+    /// The figure itself, in the same unit.
     Absolute(f64),
 }
 
@@ -78,7 +89,20 @@ impl Side {
     }
 }
 
+/// The quantiles of a latency that stand for it: the middle and the tail.
+const HEADLINE_QUANTILES: [f64; 2] = [0.5, 0.99];
+
 impl Figure {
+    /// The figures that answer the question of a run, by the name of its headline: p50 and p99 of a
+    /// metric, or a rate.
+    pub fn of_headline(headline: &str) -> Vec<Figure> {
+        match (Metric::from_name(headline), RateMetric::from_name(headline)) {
+            (Some(metric), _) => HEADLINE_QUANTILES.map(|p| Figure::Quantile(metric, p)).to_vec(),
+            (_, Some(rate)) => vec![Figure::Rate(rate)],
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether a run measured what it is of.
     pub fn is_measured(self, figures: &dyn Figures) -> bool {
         match self {
@@ -108,13 +132,33 @@ impl Figure {
         }
     }
 
-    /// The figure and its interval in one run; `None` where it is not shown. The interval of the
-    /// extremes is of the order statistics of the rounds'.
+    /// Whether it is a maximum or a minimum, of which more rounds bring a more extreme one.
+    pub fn is_extreme(self) -> bool {
+        matches!(self, Figure::Max(_) | Figure::Min(_))
+    }
+
+    /// The fewest rounds with which it has an interval.
+    pub fn least_rounds(self) -> u32 {
+        if self.is_extreme() { LEAST_ROUNDS_OF_EXTREMES } else { LEAST_ROUNDS }
+    }
+
+    /// The figure and its interval in one run; `None` where it is not shown.
+    ///
+    /// The interval of a maximum is that of the median of the rounds' maxima, by their order
+    /// statistics, extended to the maximum of all: it covers, with 95 %, what half of all rounds
+    /// exceed. There is none for fewer than [`LEAST_ROUNDS_OF_EXTREMES`] rounds. The same holds for
+    /// a minimum.
     pub fn of(self, figures: &dyn Figures) -> Option<(f64, Option<Interval>)> {
-        let extreme = |metric: Metric, of: fn(&Summary) -> (Value, Vec<f64>)| {
-            let (value, rounds) = of(figures.summary(metric)?);
-            let alone = Interval { low: value, high: value };
-            let interval = median_interval(&rounds).map(|both| both.union(alone));
+        type OfRound = fn(&RoundSummary) -> Value;
+        let extreme = |metric: Metric, of_all: fn(&Summary) -> Value, of: OfRound| {
+            let summary = figures.summary(metric)?;
+            let value = of_all(summary);
+            // A round without samples has no extremes.
+            let rounds = summary.rounds.iter().map(|round| of(round).0).filter(|ns| !ns.is_nan());
+            let rounds = Some(rounds.collect::<Vec<f64>>());
+            let enough = rounds.filter(|rounds| rounds.len() >= LEAST_ROUNDS_OF_EXTREMES as usize);
+            let levels = enough.and_then(|rounds| median_interval(&rounds));
+            let interval = levels.map(|levels| levels.union(Interval { low: value, high: value }));
             (!value.0.is_nan()).then_some((value.0, interval))
         };
         match self {
@@ -123,8 +167,8 @@ impl Figure {
                 let q = summary.quantile(p)?;
                 Some((q.value?.0, q.interval))
             }
-            Figure::Max(m) => extreme(m, |s| (s.max, s.rounds.iter().map(|r| r.max.0).collect())),
-            Figure::Min(m) => extreme(m, |s| (s.min, s.rounds.iter().map(|r| r.min.0).collect())),
+            Figure::Max(m) => extreme(m, |all| all.max, |round| round.max),
+            Figure::Min(m) => extreme(m, |all| all.min, |round| round.min),
             Figure::Rate(metric) => {
                 let rate = figures.rate(metric)?;
                 (!rate.value.is_nan()).then_some((rate.value, rate.interval))
@@ -226,28 +270,44 @@ const BYTES: &[(&str, f64)] = &[
     ("Gb/s", 1e9 / 8.0),
 ];
 
+const NUMBERS: &[(&str, f64)] = &[("", 1.0)];
+const SHARES: &[(&str, f64)] = &[("", 1.0), ("%", 0.01)];
+
+impl Figure {
+    /// The units in which a bound can be written, each with what it is in the record.
+    fn units(self) -> &'static [(&'static str, f64)] {
+        match self {
+            Figure::Quantile(..) | Figure::Max(_) | Figure::Min(_) => SPANS,
+            Figure::Rate(rate) => match rate.unit() {
+                RateUnit::BytesPerSecond => BYTES,
+                RateUnit::MessagesPerSecond => MESSAGES,
+                RateUnit::Nanoseconds => SPANS,
+                RateUnit::Share => SHARES,
+                RateUnit::PerPoll | RateUnit::PerRead | RateUnit::Ratio => NUMBERS,
+            },
+        }
+    }
+}
+
 fn parse_bound(word: &str, figure: Figure) -> Result<Bound, String> {
-    let units = match figure {
-        Figure::Rate(RateMetric::Bandwidth) => BYTES,
-        Figure::Rate(_) => MESSAGES,
-        _ => SPANS,
-    };
+    let units = figure.units();
     let number = word.trim_end_matches(|c: char| c.is_alphabetic() || matches!(c, '%' | '/'));
     let (number, unit) = (number.trim(), word[number.len()..].trim());
     let signed = number.starts_with(['+', '-']);
     let value = number.parse::<f64>().ok().filter(|v| v.is_finite());
     let value =
         value.ok_or_else(|| format!("invalid number '{number}': use one such as +10% or 100us"))?;
-    if unit == "%" {
-        return match signed {
-            true => Ok(Bound::Relative(value / 100.0)),
-            false => Err(format!(
-                "'{word}' needs a sign: +{word} for an increase, -{word} for a decrease"
-            )),
-        };
+    if unit == "%" && signed {
+        return Ok(Bound::Relative(value / 100.0));
     }
     let Some((_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
-        let allowed: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+        if unit == "%" {
+            return Err(format!(
+                "'{word}' needs a sign: +{word} for an increase, -{word} for a decrease"
+            ));
+        }
+        let name = |(name, _): &(&'static str, f64)| if name.is_empty() { "no unit" } else { name };
+        let allowed: Vec<&str> = units.iter().map(name).filter(|name| *name != "%").collect();
         let allowed = allowed.join(", ");
         return Err(format!("invalid unit '{unit}' of {figure}: use {allowed} or %"));
     };
@@ -292,6 +352,36 @@ mod tests {
         ];
         for (typed, figure, side, bound) in cases {
             assert_eq!(typed.parse(), Ok(Limit { figure, side, bound }), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_a_rate_is_in_the_unit_of_the_rate() {
+        let bound = |typed: &str| typed.parse::<Limit>().map(|limit| limit.bound);
+        for (typed, known) in [
+            ("cpu_client>200ns", Bound::Absolute(200.0)),
+            ("buffer_time>+2us", Bound::Difference(2e3)),
+            ("ceiling<10GB/s", Bound::Absolute(1e10)),
+            ("achieved_rate<1k/s", Bound::Absolute(1e3)),
+            ("slowdown>2", Bound::Absolute(2.0)),
+            ("slowdown>+0.5", Bound::Difference(0.5)),
+            ("empty_polls>3", Bound::Absolute(3.0)),
+            ("completions_per_poll<1.5", Bound::Absolute(1.5)),
+            ("missed>1%", Bound::Absolute(0.01)),
+            ("missed>0.01", Bound::Absolute(0.01)),
+            ("missed>+10%", Bound::Relative(0.1)),
+        ] {
+            assert_eq!(bound(typed), Ok(known), "{typed}");
+        }
+        for (typed, part) in [
+            ("cpu_client>1k/s", "invalid unit 'k/s' of cpu_client: use ns, us, ms, s or %"),
+            ("slowdown>2us", "invalid unit 'us' of slowdown: use no unit or %"),
+            ("ceiling<1M/s", "invalid unit 'M/s' of ceiling: use B/s"),
+            ("missed>1us", "invalid unit 'us' of missed: use no unit or %"),
+            ("slowdown>10%", "'10%' needs a sign: +10%"),
+        ] {
+            let refused = bound(typed).unwrap_err();
+            assert!(refused.contains(part), "{refused}");
         }
     }
 

@@ -123,7 +123,42 @@ impl Metric {
     }
 }
 
+/// What the figures of a rate are in, in the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateUnit {
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Messages per second.
+    MessagesPerSecond,
+    /// Nanoseconds for a message or a read.
+    Nanoseconds,
+    /// A number for a poll.
+    PerPoll,
+    /// A number for a read.
+    PerRead,
+    /// A share of 1.
+    Share,
+    /// A ratio.
+    Ratio,
+}
+
 impl RateMetric {
+    /// What its figures are in.
+    pub fn unit(self) -> RateUnit {
+        use RateMetric::*;
+        match self {
+            Bandwidth | Ceiling => RateUnit::BytesPerSecond,
+            MessageRate | OfferedRate | AchievedRate => RateUnit::MessagesPerSecond,
+            CpuClient | CpuServer => RateUnit::Nanoseconds,
+            BufferTime | EmptyPollTime | FullPollTime => RateUnit::Nanoseconds,
+            BufferPollTime | BufferEmptyPollTime | BufferFullPollTime => RateUnit::Nanoseconds,
+            CompletionsPerPoll | RequestsPerPoll => RateUnit::PerPoll,
+            EmptyPolls | FullPolls => RateUnit::PerRead,
+            Missed => RateUnit::Share,
+            Slowdown => RateUnit::Ratio,
+        }
+    }
+
     /// Those of the server's pools of `load`.
     pub fn of_pools() -> impl Iterator<Item = RateMetric> {
         let pools = RateMetric::CompletionsPerPoll..=RateMetric::BufferFullPollTime;
@@ -137,10 +172,10 @@ impl RateMetric {
 }
 
 /// Durations of one metric in ns, in the order of sending, without the warm-up (which stays in the
-/// samples and is counted there). A lost message is +infinity; a late, reordered,
-/// repeated or corrupt one keeps its latency. A sample without the stamp where the metric starts,
-/// and for `post` and `complete` without the one where it ends, is none of the metric's; a step
-/// that was missed is no message. `jitter` has one duration less than samples have arrived.
+/// samples and is counted there). A lost message is +infinity; a late, reordered, repeated or
+/// corrupt one keeps its latency. The metric leaves out samples without the stamp where it starts
+/// (`post` and `complete` also those without the one where they end), and missed steps. `jitter`
+/// has one duration less than samples have arrived.
 pub fn durations(round: &RoundSamples, metric: Metric) -> Vec<f64> {
     let kept = round.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
     let all: Vec<f64> = kept.filter_map(|s| metric.of_sample(s)).collect();

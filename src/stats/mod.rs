@@ -36,9 +36,9 @@ pub(crate) mod fixtures;
 #[cfg(test)]
 mod known;
 
-pub use compare::Difference;
+pub use compare::{Difference, Missing};
 pub use limit::Limit;
-pub use metric::{Metric, RateMetric};
+pub use metric::{Metric, RateMetric, RateUnit};
 pub use summary::{summarize, summarize_live};
 pub use verdict::{Judgement, Verdict};
 
@@ -52,7 +52,7 @@ pub const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 
 /// A value that may be infinite: a lost message's latency is.
 ///
-/// In JSON a number, or the string `"inf"` or `"-inf"`; `null` is NaN, "there is none". Formats
+/// In JSON a number, or the string `"inf"` or `"-inf"`; `null` is NaN, a missing value. Formats
 /// that are not for people hold the bare `f64`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Value(pub f64);
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// An `f64` that is written as a [`Value`] is: NaN, "there is none", is not a number in JSON.
+/// An `f64` that is written as a [`Value`] is: NaN, a missing value, is not a number in JSON.
 pub(crate) mod as_value {
     use super::Value;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -162,13 +162,13 @@ pub struct Summary {
     pub count: u64,
     /// Lost messages: samples at +infinity.
     pub lost: u64,
-    /// Smallest sample. NaN where there are none, as in the two that follow.
+    /// Smallest sample. NaN without samples, as in the two that follow.
     pub min: Value,
     /// The true largest sample (infinite where one was lost).
     pub max: Value,
     /// The largest finite sample.
     pub max_finite: Value,
-    /// Mean of the finite samples. NaN where there are none.
+    /// Mean of the finite samples. NaN without any.
     #[serde(with = "as_value")]
     pub mean: f64,
     /// Standard deviation (n-1) of the finite samples. NaN where there are fewer than 2.

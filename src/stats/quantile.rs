@@ -34,7 +34,7 @@ pub trait Ranked {
     }
 }
 
-/// The nearest rank ceil(p n) of `n` samples, from 1; 0 where there are none.
+/// The nearest rank ceil(p n) of `n` samples, from 1; 0 without samples.
 ///
 /// The product may miss a whole number by the rounding of `p` (0.07 * 100 > 7); a product within
 /// four units in the last place of a whole number is taken to be it.

@@ -9,7 +9,7 @@ pub fn t_975(freedom: f64) -> Option<f64> {
     Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
-/// Mean and standard deviation (n-1) in two passes. NaN where there are none, and a NaN standard
+/// Mean and standard deviation (n-1) in two passes. NaN without values, and a NaN standard
 /// deviation of fewer than two.
 ///
 /// The second pass subtracts the mean first, so the error stays within a few units in the last

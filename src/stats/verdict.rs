@@ -1,4 +1,4 @@
-//! What two runs say of a limit: that it held, that it was exceeded, or that they cannot tell.
+//! What two runs say of a limit: that it held, that it was exceeded, or that it is inconclusive.
 
 use super::compare::difference;
 use super::limit::{Bound, Figures, Limit, Side};
@@ -19,8 +19,8 @@ crate::options::named_enum! {
     }
 }
 
-/// A limit as two runs judge it. Relative changes are shares (0.1 is 10 %), all else is in ns,
-/// messages/s or B/s.
+/// A limit as two runs judge it. Relative changes are shares (0.1 is 10 %), all else is in the unit
+/// of the record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// The verdict.
@@ -29,10 +29,11 @@ pub struct Judgement {
     pub measured: Option<Value>,
     /// Its 95 % interval.
     pub interval: Option<Interval>,
-    /// The larger half of the interval: a smaller change could not have been told from none.
+    /// The larger half of the interval: a smaller change could not have been shown.
     pub smallest_change: Option<Value>,
-    /// Rounds of each run that would have decided; `None`: the verdict is clear, or nothing is
-    /// known of the spread of rounds.
+    /// Rounds of each run that would have decided; `None`: the verdict is clear, nothing is known
+    /// of the spread of rounds, or the figure is a maximum or a minimum, whose interval does not
+    /// narrow with more rounds.
     pub needed: Option<Needed>,
     /// Why there is no interval, a sentence.
     pub reason: Option<String>,
@@ -66,8 +67,9 @@ impl Limit {
     /// It is exceeded where the whole 95 % interval lies beyond the bound, held where the whole
     /// interval does not, and inconclusive else: of the difference of the two runs for `+10%` and
     /// `+2us`, of the figure for `100us`. So a limit on which the true value lies exactly is called
-    /// exceeded in one case of 40 and held in one of 40, however long the runs are, and no run is
-    /// called good because it was too short.
+    /// exceeded in at most one case of 40 and held in at most one of 40, however long the runs are,
+    /// and no run is called good because it was too short. The true value of a maximum is here the
+    /// one that half of all rounds exceed ([`super::limit::Figure::of`]).
     pub fn judge(&self, a: Option<&dyn Figures>, b: &dyn Figures) -> Judgement {
         let measured = match self.measured(a, b) {
             Ok(measured) => measured,
@@ -81,7 +83,7 @@ impl Limit {
             _ => Verdict::Inconclusive,
         };
         let rounds = a.into_iter().chain([b]).map(|run| self.figure.rounds(run)).min();
-        let is_open = verdict == Verdict::Inconclusive;
+        let may_narrow = verdict == Verdict::Inconclusive && !self.figure.is_extreme();
         let half = (measured.value - low.0).max(high.0 - measured.value);
         Judgement {
             verdict,
@@ -89,7 +91,7 @@ impl Limit {
             interval: Some(measured.interval),
             // Of a figure that is infinite both halves are no numbers.
             smallest_change: (!half.is_nan()).then_some(Value(half)),
-            needed: rounds.filter(|_| is_open).and_then(|done| measured.needed(self.side, done)),
+            needed: rounds.filter(|_| may_narrow).and_then(|done| measured.needed(self.side, done)),
             reason: None,
         }
     }
@@ -97,7 +99,14 @@ impl Limit {
     /// What is held against the bound, or why there is no such thing.
     fn measured(&self, a: Option<&dyn Figures>, b: &dyn Figures) -> Result<Measured, String> {
         let figure = self.figure;
-        let no_interval = || format!("{figure} has no interval: measure 2 rounds or more");
+        let no_interval = || {
+            let rounds = a.into_iter().chain([b]).map(|run| figure.rounds(run)).min();
+            match figure.least_rounds() {
+                // An offered rate is chosen and not measured.
+                least if rounds.unwrap_or(0) >= least => format!("{figure} has no interval"),
+                least => format!("{figure} has no interval: measure {least} rounds or more"),
+            }
+        };
         let found = figure.of(b).ok_or_else(|| format!("{figure} has no value: see its count"))?;
         if let Bound::Absolute(bound) = self.bound {
             let (value, interval) = (found.0, found.1.ok_or_else(no_interval)?);
@@ -188,8 +197,8 @@ mod tests {
     fn run(seed: u64, mean: f64, bandwidth: f64) -> One {
         let mut chance = random(seed);
         let rounds: Vec<Vec<f64>> =
-            (0..5).map(|_| normal(&mut chance, 2_000, mean, 50.0)).collect();
-        let noise = normal(&mut chance, 5, bandwidth * 1e6, bandwidth * 1e4);
+            (0..6).map(|_| normal(&mut chance, 2_000, mean, 50.0)).collect();
+        let noise = normal(&mut chance, 6, bandwidth * 1e6, bandwidth * 1e4);
         let delivered: Vec<Delivered> =
             noise.iter().map(|work| Delivered { work: *work, seconds: 1.0 }).collect();
         One(summarize(&rounds, 1e4), rate(&delivered))
@@ -298,6 +307,36 @@ mod tests {
         assert!(failed.count() <= 5, "one in 40");
     }
 
+    /// A run of so many rounds of one sample each, around 1000 ns: what half of all rounds exceed
+    /// is 1000 ns, and what half fall below.
+    fn rounds(seed: u64, rounds: usize) -> One {
+        let single = normal(&mut random(seed), rounds, 1e3, 50.0).into_iter().map(|ns| [ns]);
+        One(summarize(&single.collect::<Vec<_>>(), 1e4), rate(&[]))
+    }
+
+    #[test]
+    fn chance_exceeds_a_limit_of_an_extreme_once_in_forty_however_few_the_rounds() {
+        for count in 2..=9 {
+            let pair = |seed: u64| [rounds(2 * seed, count), rounds(2 * seed + 1, count)];
+            let pairs: Vec<[One; 2]> = (0..400).map(pair).collect();
+            for limit in ["rtt.max>1us", "rtt.max>+0%", "rtt.min>1us", "rtt.min<-0%"] {
+                let exceeded =
+                    pairs.iter().filter(|[a, b]| verdict(limit, a, b) == Verdict::Exceeded);
+                // 10 of 400, and two standard errors.
+                assert!(exceeded.count() <= 16, "{limit} of {count} rounds");
+            }
+        }
+    }
+
+    #[test]
+    fn more_rounds_are_not_said_to_decide_on_an_extreme() {
+        let (a, b) = (rounds(1, 8), rounds(2, 8));
+        for limit in ["rtt.max>1us", "rtt.max>+0%", "rtt.min<1us", "rtt.min<-0%"] {
+            let found = judge(limit, &a, &b);
+            assert_eq!((found.verdict, found.needed), (Verdict::Inconclusive, None), "{limit}");
+        }
+    }
+
     #[test]
     fn what_cannot_be_judged_is_inconclusive_with_a_reason() {
         let (a, mut b) = (run(1, 1e3, 1.0), run(2, 1e3, 1.0));
@@ -310,8 +349,12 @@ mod tests {
         let alone = "rtt.p50>+10%".parse::<Limit>().unwrap().judge(None, &b);
         assert!(reason(alone).contains("in the run compared with"));
         b.0 = summarize(&[normal(&mut random(1), 500, 9e3, 1.0)], 1.0);
-        let one_round = "rtt.max has no interval: measure 2 rounds or more";
-        assert_eq!(reason(judge("rtt.max>+10%", &a, &b)), one_round);
-        assert_eq!(reason(judge("rtt.max>1us", &a, &b)), one_round);
+        let few = "rtt.max has no interval: measure 6 rounds or more";
+        assert_eq!(reason(judge("rtt.max>+10%", &a, &b)), few);
+        assert_eq!(reason(judge("rtt.max>1us", &a, &b)), few);
+        assert_eq!(reason(judge("rtt.max>1us", &a, &rounds(1, 5))), few);
+        let bandwidth = "bandwidth has no interval: measure 2 rounds or more";
+        b.1 = rate(&[Delivered { work: 1.0, seconds: 1.0 }]);
+        assert_eq!(reason(judge("bandwidth<1B/s", &a, &b)), bandwidth);
     }
 }

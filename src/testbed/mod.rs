@@ -1,5 +1,5 @@
 //! Hosts that are created for a command and removed again: a small machine with an RDMA device, for
-//! tests where there is none (this file), and several hosts of a network ([`net`]).
+//! tests on machines without one (this file), and several hosts of a network ([`net`]).
 //!
 //! Takes a [`MachineRequest`]: a command and how much machine it needs. Boots a virtual machine
 //! (QEMU without hardware virtualisation, Debian's own kernel, this host's files) that has a

@@ -386,7 +386,7 @@ warnings! {
     "generator_blocked" Warning GeneratorBlocked { times: u64, sent: u64 }
     about Metric("response".into()),
     size *times as f64 / *sent as f64,
-    says("generator blocked {times} times in {sent} requests: no buffer, or too many outstanding"),
+    says("{times} of {sent} requests were held up: no buffer, or too many outstanding"),
     advises("lower the load, or raise --window (rpc: --outstanding)");
 
     /// Rounds ended before their time, because no more messages are kept one by one.

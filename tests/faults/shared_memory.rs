@@ -44,6 +44,7 @@ impl End {
             server_arena: None,
             remote_rows: Some(1000),
             site: None,
+            run: 0,
             cookie: [7; 32],
             clock: Local { source: Source::MonotonicRaw, time, injected_error: None },
             epoch_of_day_ns: None,

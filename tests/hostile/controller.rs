@@ -107,6 +107,7 @@ fn end(transport: TransportKind, role: Role) -> (Case, Assignment) {
         server_arena: None,
         remote_rows: Some(1000),
         site: Some(Site::Session),
+        run: 0,
         cookie: [7; 32],
         clock: clock(),
         epoch_of_day_ns: None,

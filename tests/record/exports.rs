@@ -4,12 +4,13 @@ use super::support::bounded::output;
 use super::support::*;
 use super::{names, written};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use wiregauge::options::Named;
 use wiregauge::plan::Axis;
-use wiregauge::record::schema::{Record, Run};
+use wiregauge::record::schema::{Figure, Record, Run};
 use wiregauge::record::{RunDirectory, read_record};
 use wiregauge::report::export::{ExportError, Format, Rows, Selection, export, export_to};
 use wiregauge::sample::{Flags, RoundSamples, Sample};
@@ -213,6 +214,79 @@ fn a_selection_leaves_out_what_it_says() {
     let error = export(&dir, Format::Csv, &all, Some(&path)).unwrap_err();
     assert!(error.to_string().contains("exists already"), "{error}");
     assert_eq!(names(&scratch.0), ["part.parquet", "run"]);
+}
+
+/// The messages that a trace shows, by sequence.
+fn traced(dir: &Path, selection: &Selection) -> Vec<u64> {
+    let mut out = Vec::new();
+    export_to(dir, Format::Trace, selection, Path::new("memory"), &mut out).unwrap();
+    let trace: Value = serde_json::from_slice(&out).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap().iter();
+    let shown: BTreeSet<u64> =
+        events.filter_map(|event| event["args"]["sequence"].as_u64()).collect();
+    shown.into_iter().collect()
+}
+
+/// A record of one round with these metrics.
+fn of_metrics(dir: &Path, round: RoundSamples, metrics: &[Metric]) {
+    let rounds = [round];
+    let mut record = record_of(&rounds);
+    let figure = &full_record().runs[0].figures[0];
+    let figures = metrics.iter().map(|metric| Figure { metric: *metric, ..figure.clone() });
+    record.runs[0].figures = figures.collect();
+    let mut writer = RunDirectory::create(dir, Bytes(1 << 20)).unwrap();
+    writer.append(&rounds[0]).unwrap();
+    writer.finish(&record, "").unwrap();
+}
+
+#[test]
+fn a_trace_is_around_the_slowest_message_that_arrived() {
+    let scratch = Scratch::new();
+    // The first 100 are the warm-up. One was posted for long and never arrived.
+    let trace = |name: &str, slowest: usize, selection: &Selection| {
+        let mut round = realistic_round(0, 0, 1000);
+        let [late, lost] = [slowest, 150].map(|at| round.samples[at].submit_ns);
+        round.samples[slowest].receive_ns = late + 1e6;
+        let lost_one = &mut round.samples[150];
+        (lost_one.receive_ns, lost_one.complete_ns) = (f64::NAN, lost + 5e6);
+        lost_one.flags = Flags::LOST;
+        let dir = scratch.join(name);
+        of_metrics(&dir, round, &[Metric::Rtt, Metric::Post]);
+        traced(&dir, selection)
+    };
+    let ten = Selection { around: Some(10), ..Selection::default() };
+    let measured = Selection { without_warmup: true, ..ten.clone() };
+    let sequences = |range: std::ops::Range<u64>| range.collect::<Vec<_>>();
+    assert_eq!(trace("middle", 120, &ten), sequences(115..125));
+    assert_eq!(trace("end", 997, &ten), sequences(990..1000), "as many at the end");
+    assert_eq!(trace("begin", 102, &ten), sequences(97..107));
+    assert_eq!(trace("measured", 102, &measured), sequences(100..110), "without the warm-up");
+    let all = Selection { around: Some(5000), ..Selection::default() };
+    assert_eq!(trace("all", 120, &all), sequences(0..1000));
+}
+
+#[test]
+fn a_trace_of_a_metric_that_is_no_span_is_refused() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    let metrics = [Metric::Rtt, Metric::HalfRtt, Metric::Jitter, Metric::Post];
+    of_metrics(&dir, realistic_round(0, 0, 1000), &metrics);
+    let export = |metrics: &[Metric], format| {
+        let observables = metrics.iter().map(|metric| (*metric).into()).collect();
+        let selection = Selection { observables, ..Selection::default() };
+        export_to(&dir, format, &selection, Path::new("memory"), &mut Vec::new())
+    };
+    for metric in [Metric::HalfRtt, Metric::Jitter] {
+        let error = export(&[Metric::Rtt, metric], Format::Trace).unwrap_err().to_string();
+        let name = metric.name();
+        let says =
+            format!("a trace cannot show {name}, which is not a span of time: use rtt, post");
+        assert_eq!(error, says);
+        export(&[metric], Format::Csv).unwrap();
+    }
+    export(&[Metric::Post], Format::Trace).unwrap();
+    let error = export(&[Metric::Response], Format::Trace).unwrap_err().to_string();
+    assert_eq!(error, "no selected run has the metric response: use rtt, post");
 }
 
 #[test]

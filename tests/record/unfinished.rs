@@ -83,7 +83,8 @@ fn a_changed_byte_in_a_journal_is_refused_and_nothing_is_lost() {
     let last = journal[..journal.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(1);
     for _ in 0..FLIPS {
-        let at = random.random_range(0..last);
+        // Without its line feed the last line counts as written in part.
+        let at = random.random_range(0..journal.len() - 1);
         let mut changed = journal.clone();
         changed[at] ^= 1 << random.random_range(0..8);
         fs::write(dir.join(JOURNAL_FILE), &changed).unwrap();

@@ -3,6 +3,7 @@
 
 pub mod bounded;
 mod clocks;
+pub mod program;
 mod python;
 mod rpc;
 mod stream;

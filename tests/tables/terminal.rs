@@ -81,7 +81,7 @@ fn at_80_columns_a_survey_has_the_figures_that_decide() {
         assert!(head.contains(word), "{word}\n{text}");
     }
     let row = text.lines().find(|line| line.starts_with("tcp  ") && line.contains("busy")).unwrap();
-    // Of the bandwidth the run has a warning, of the tail the machine; of the rate there is none.
+    // Of the bandwidth the run has a warning, of the tail the machine; the rate has no warning.
     assert!(row.contains("15.37 ±0.47 ") && row.contains('!'), "{row}");
 }
 

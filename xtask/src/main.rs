@@ -11,6 +11,7 @@
 //! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- dist` makes a release: a
 //! tar, a .deb and an .rpm in `target/dist`. It needs `objdump`, and `rpmbuild` for the last.
 
+mod command;
 mod dist;
 mod mutate;
 

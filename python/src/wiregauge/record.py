@@ -181,37 +181,45 @@ def read(path: str | os.PathLike[str]) -> Record:
             raise RecordError(f"{file} is not JSON: {error}") from None
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
         raise RecordError(f"{file} is no record of wiregauge: use a run directory")
-    if raw.get("version") not in VERSIONS:
+    version = raw.get("version")
+    # True and 1.0 are equal to 1.
+    if type(version) is not int or version not in VERSIONS:
         allowed = " and ".join(map(str, VERSIONS))
-        version = raw.get("version")
         raise RecordError(f"{file} is of version {version!r}; this reader knows {allowed}")
     try:
         return _record(file.parent, raw)
-    except (KeyError, TypeError, AttributeError) as error:
+    except KeyError as error:
         raise RecordError(f"{file} lacks what a record has: {error!r}") from error
+    except (TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise RecordError(f"{file} has a value that no record has: {error}") from error
 
 
 def _value(value: Any) -> float | None:
     """A number, or an infinite one as the record writes it."""
     if value is None:
         return None
-    return math.inf if value == "inf" else -math.inf if value == "-inf" else float(value)
+    if value in ("inf", "-inf"):
+        return float(value)
+    # A bool is an int.
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
 
 
 def _number(value: Any) -> float:
     found = _value(value)
     if found is None:
-        raise TypeError("an end of an interval is missing")
+        raise TypeError("null is not a number")
     return found
 
 
 def _interval(raw: Any) -> Interval | None:
-    return raw and Interval(_number(raw["low"]), _number(raw["high"]))
+    return None if raw is None else Interval(_number(raw["low"]), _number(raw["high"]))
 
 
 def _quantile(raw: Any) -> Quantile:
     interval = _interval(raw["interval"])
-    return Quantile(raw["p"], _value(raw["value"]), interval, _value(raw["effective_n"]))
+    return Quantile(_number(raw["p"]), _value(raw["value"]), interval, _value(raw["effective_n"]))
 
 
 def _figure(raw: Any) -> Figure:
@@ -226,15 +234,15 @@ def _figure(raw: Any) -> Figure:
         max_finite=_value(summary["max_finite"]),
         mean=_value(summary["mean"]),
         sd=_value(summary["sd"]),
-        quantiles=tuple(map(_quantile, summary["quantiles"])),
-        clock_bound_ns=raw.get("clock_bound_ns"),
+        quantiles=tuple([_quantile(one) for one in summary["quantiles"]]),
+        clock_bound_ns=_value(raw.get("clock_bound_ns")),
         raw=raw,
     )
 
 
 def _rate(raw: Any) -> Rate:
     rate = raw["rate"]
-    rounds = tuple(map(float, rate["rounds"]))
+    rounds = tuple([_number(value) for value in rate["rounds"]])
     value, interval = _value(rate["value"]), _interval(rate["interval"])
     return Rate(raw["metric"], raw["unit"], value, interval, rounds)
 
@@ -265,7 +273,10 @@ def _case_of_version_1(case: dict[str, Any]) -> tuple[str, dict[str, float]]:
     if pattern == "load" and case.get("rpc"):
         pattern = "rpc"
     if isinstance(schedule, dict):
-        axes["rate"] = next(iter(schedule.values()))["rate"]
+        if len(schedule) != 1:
+            raise ValueError(f"the schedule {schedule!r} is not one kind with its rate")
+        [kind] = schedule.values()
+        axes["rate"] = kind["rate"]
     elif (case.get("load") or {}).get("clients"):
         axes["clients"] = case["load"]["clients"]
     return pattern, axes
@@ -292,7 +303,7 @@ def _run(raw: Any) -> Run:
         is_one_sided=case.get("is_one_sided", False),
         headline=raw.get("headline", next(iter(main), "")),
         complete=raw["complete"],
-        rounds=tuple(map(_round, raw["rounds"])),
+        rounds=tuple([_round(one) for one in raw["rounds"]]),
         figures=figures,
         rates=rates,
         warnings=_warnings(raw),
@@ -309,7 +320,8 @@ def _record(path: Path, raw: dict[str, Any]) -> Record:
         started=raw["started"],
         finished=raw["finished"],
         complete=raw["complete"],
-        runs=tuple(map(_run, raw["runs"])),
+        # A list comprehension: a StopIteration within would end a tuple of map() early.
+        runs=tuple([_run(one) for one in raw["runs"]]),
         warnings=_warnings(raw),
         raw=raw,
     )

@@ -42,6 +42,8 @@ struct Outstanding {
     count: u64,
     oldest: u64,
     next: u64,
+    /// The request that was held up last, as its number plus 1.
+    held_up: u64,
 }
 
 impl Outstanding {
@@ -49,7 +51,7 @@ impl Outstanding {
     fn new() -> Outstanding {
         let ring = vec![Sent::default(); MOST_OUTSTANDING as usize].into_boxed_slice();
         let mask = u64::from(MOST_OUTSTANDING) - 1;
-        Outstanding { ring, mask, count: 0, oldest: 0, next: 0 }
+        Outstanding { ring, mask, count: 0, oldest: 0, next: 0, held_up: 0 }
     }
 
     #[inline(always)]
@@ -352,7 +354,9 @@ fn send<L: RequestPath, C: Clock, P: Pace>(
         let may = requests.has_room() && requests.count < plan.window;
         let submit = if may { path.send(clock, requests.next, plan) } else { None };
         let Some(submit) = submit else {
-            recorder.seen.held_up += 1;
+            // Once for each request, however often the loop comes by.
+            recorder.seen.held_up += u64::from(requests.held_up <= requests.next);
+            requests.held_up = requests.next + 1;
             path.flush();
             return;
         };

@@ -16,7 +16,7 @@ pub struct Lengths {
     pub short: Option<Short>,
     /// The mean slowdown of all requests that were answered, by each definition that was known.
     pub slowdowns: Vec<MeanSlowdown>,
-    /// The run that measured the unloaded times; `None`: there is none.
+    /// The run that measured the unloaded times; `None` if no run did.
     pub baseline: Option<u32>,
     /// The link's rate in bytes per second: as it was given, or what longer unloaded requests take
     /// more than short ones.

@@ -28,7 +28,7 @@ pub(super) struct KeptFile {
 impl KeptFile {
     /// Opens the file in which this end keeps what arrives; `None`: it keeps nothing.
     ///
-    /// The file is written on a CPU on which neither end measures; where there is none, on that of
+    /// The file is written on a CPU on which neither end measures; without a free one, on that of
     /// the loop which it serves: the source then keeps its CPU, and what arrives while the writer
     /// runs waits in the transport, as far as that has room.
     pub fn open(spec: &Spec, thread: &ThreadContext<'_>) -> Result<Option<KeptFile>, AgentError> {

@@ -120,7 +120,7 @@ impl Identity {
         PrivateKeyDer::Pkcs8(self.key.clone_key())
     }
 
-    /// This host's identity, created if there is none.
+    /// This host's identity, created at the first use.
     pub fn of_host(folder: &Path) -> Result<Identity, String> {
         let file = folder.join("identity.pem");
         if let Some(text) = read(&file)? {

@@ -2,113 +2,226 @@
 
 use super::Pair;
 use crate::report::number::percent;
-use crate::stats::{Difference, Interval, Metric, RateMetric, compare};
+use crate::stats::limit::Figure;
+use crate::stats::{Difference, Missing, compare};
 use crate::units::quantile_name;
 use serde::Serialize;
-
-/// The quantiles of a sentence: the middle and the tail.
-const SHOWN: [f64; 2] = [0.5, 0.99];
 
 /// What the figure that answers the runs' question says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// Which runs.
     pub runs: String,
-    /// `B is 12 % slower at p50 (9.1..15 %), p99 not told apart (±20 %)`.
+    /// `B is 12 % slower at p50 (9.1..15 %), no significant difference at p99 (±20 %)`.
     pub sentence: String,
 }
 
-/// The words for more and for less of a figure, what it is of, and its difference.
+/// One figure in the sentence: its name, the preposition before it, and the words for more and for
+/// less of it.
 struct Part {
+    name: String,
+    preposition: &'static str,
     more: &'static str,
     less: &'static str,
-    of: String,
-    difference: Option<Difference>,
+    difference: Result<Difference, Missing>,
+}
+
+/// What the sentence says of a figure.
+#[derive(Debug, PartialEq)]
+enum Clause {
+    /// What follows `B is`.
+    Differs(String),
+    /// What follows `no significant difference`.
+    Alike(String),
+    /// A clause by itself.
+    Other(String),
 }
 
 impl Answer {
     /// That of two runs, by the headline of the second.
     pub fn new(pair: &Pair<'_>) -> Answer {
-        let headline = pair.b.headline.as_str();
-        let parts = match (Metric::from_name(headline), RateMetric::from_name(headline)) {
-            (Some(metric), _) => quantiles(pair, metric),
-            (_, Some(rate)) => {
-                let both = pair.a.rate(rate).zip(pair.b.rate(rate));
-                let difference = both.and_then(|(a, b)| compare::rates(a, b));
-                vec![Part { more: "higher", less: "lower", of: rate.name().into(), difference }]
-            }
-            _ => Vec::new(),
-        };
-        let words: Vec<String> =
-            parts.iter().enumerate().map(|(at, part)| part.words(at == 0)).collect();
-        let sentence = match words.is_empty() {
+        let figures = Figure::of_headline(&pair.b.headline);
+        let clauses: Vec<Clause> =
+            figures.into_iter().map(|figure| Part::new(pair, figure).clause()).collect();
+        let sentence = match clauses.is_empty() {
             true => "B has no figure that answers its question".into(),
-            false => format!("B is {}", words.join(", ")),
+            false => sentence(&clauses),
         };
         Answer { runs: pair.label(), sentence }
     }
+
+    /// That of two sides of which no runs belong together.
+    pub(super) fn of_no_pair() -> Answer {
+        let sentence = "no run of A has the same case as one of B: nothing is compared".into();
+        Answer { runs: "all runs".into(), sentence }
+    }
 }
 
-fn quantiles(pair: &Pair<'_>, metric: Metric) -> Vec<Part> {
-    let both = pair.a.summary(metric).zip(pair.b.summary(metric));
-    let all = both.map(|(a, b)| compare::quantiles(a, b)).unwrap_or_default();
-    let shown = all.into_iter().filter(|(p, _)| SHOWN.contains(p));
-    let part = |(p, difference)| {
-        let of = quantile_name(p);
-        Part { more: "slower", less: "faster", of, difference }
-    };
-    shown.map(part).collect()
+/// The clauses in one sentence; what two begin with is said once.
+fn sentence(clauses: &[Clause]) -> String {
+    let mut text = String::new();
+    let mut before: Option<&Clause> = None;
+    for clause in clauses {
+        let (joint, words) = match (before, clause) {
+            (Some(Clause::Differs(_)), Clause::Differs(words)) => (", ", words),
+            (Some(Clause::Alike(_)), Clause::Alike(words)) => (" or ", words),
+            (None, Clause::Differs(words)) => ("B is ", words),
+            (Some(_), Clause::Differs(words)) => (", B is ", words),
+            (None, Clause::Alike(words)) => ("no significant difference ", words),
+            (Some(_), Clause::Alike(words)) => (", no significant difference ", words),
+            (None, Clause::Other(words)) => ("", words),
+            (Some(_), Clause::Other(words)) => (", ", words),
+        };
+        text += joint;
+        text += words;
+        before = Some(clause);
+    }
+    text
 }
 
 impl Part {
-    fn words(&self, is_first: bool) -> String {
-        let of = &self.of;
-        let unknown = |why: &str| match is_first {
-            true => format!("not told apart from A at {of} ({why})"),
-            false => format!("{of} not told apart ({why})"),
-        };
-        let Some(found) = &self.difference else { return unknown("n too small") };
-        let (Some(relative), Some(interval)) = (found.relative, found.relative_interval) else {
-            return unknown("no relative change");
-        };
-        let Interval { low, high } = interval;
-        let half = (relative.0 - low.0).max(high.0 - relative.0);
-        if !half.is_finite() {
-            return unknown("unresolved");
+    fn new(pair: &Pair<'_>, figure: Figure) -> Part {
+        let difference = compare::figures(figure.of(pair.a), figure.of(pair.b));
+        match figure {
+            Figure::Quantile(_, p) => Part {
+                name: quantile_name(p),
+                preposition: "at",
+                more: "slower",
+                less: "faster",
+                difference,
+            },
+            _ => Part {
+                name: figure.to_string(),
+                preposition: "in",
+                more: "higher",
+                less: "lower",
+                difference,
+            },
         }
-        if !found.excludes_zero() {
-            return unknown(&format!("±{} %", percent(half)));
+    }
+
+    fn clause(&self) -> Clause {
+        let name = &self.name;
+        let found = match &self.difference {
+            Ok(found) => found,
+            Err(Missing::TooFew) => return Clause::Other(format!("{name} unknown (n too small)")),
+            Err(Missing::BothInfinite) => return Clause::Other(infinite(name, "both")),
+        };
+        let is_certain = found.excludes_zero();
+        // A latency is infinite where more messages were lost than lie beyond the quantile.
+        let lost = [(found.a, "A"), (found.b, "B")].into_iter().find(|(v, _)| v.0.is_infinite());
+        match lost {
+            Some((_, side)) if is_certain => return Clause::Other(infinite(name, side)),
+            Some((_, side)) => return self.alike(&format!("infinite in {side}")),
+            None => {}
+        }
+        if found.interval.is_none() {
+            return Clause::Other(format!("{name} has no interval"));
+        }
+        let Some((relative, interval)) = found.relative.zip(found.relative_interval) else {
+            return match is_certain {
+                true => Clause::Other(format!("{name} is zero in A and not in B")),
+                false => self.alike("zero in A"),
+            };
+        };
+        let (low, high) = (interval.low.0, interval.high.0);
+        if !is_certain {
+            let half = (relative.0 - low).max(high - relative.0);
+            return match half.is_finite() {
+                true => self.alike(&format!("±{} %", percent(half))),
+                false => self.alike("unresolved"),
+            };
         }
         let (word, ends) = match relative.0 > 0.0 {
-            true => (self.more, [low.0, high.0]),
-            false => (self.less, [-high.0, -low.0]),
+            true => (self.more, [low, high]),
+            false => (self.less, [-high, -low]),
         };
-        let [value, low, high] = [relative.0.abs(), ends[0], ends[1]].map(percent);
-        format!("{value} % {word} at {of} ({low}..{high} %)")
+        let within = match ends[1].is_finite() {
+            true => format!("{}..{} %", percent(ends[0]), percent(ends[1])),
+            false => format!("at least {} %", percent(ends[0])),
+        };
+        let (value, preposition) = (percent(relative.0.abs()), self.preposition);
+        Clause::Differs(format!("{value} % {word} {preposition} {name} ({within})"))
     }
+
+    fn alike(&self, why: &str) -> Clause {
+        Clause::Alike(format!("{} {} ({why})", self.preposition, self.name))
+    }
+}
+
+fn infinite(name: &str, side: &str) -> String {
+    format!("{name} is infinite in {side} (messages lost or not sent)")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Value;
-    use crate::stats::compare::difference;
+    use crate::stats::{Interval, Value};
 
-    fn words(a: f64, b: f64, low: f64, high: f64) -> String {
-        let within = |low, high| Some(Interval { low: Value(low), high: Value(high) });
-        let difference = difference((a, within(a, a)), (b, within(low, high)));
-        Part { more: "slower", less: "faster", of: "p50".into(), difference }.words(true)
+    /// A value and its interval.
+    type Found = (f64, f64, f64);
+
+    fn part(name: &str, a: Found, b: Found) -> Clause {
+        let found = |(value, low, high): Found| {
+            Some((value, Some(Interval { low: Value(low), high: Value(high) })))
+        };
+        clause(name, compare::figures(found(a), found(b)))
     }
+
+    fn clause(name: &str, difference: Result<Difference, Missing>) -> Clause {
+        let (more, less) = ("slower", "faster");
+        Part { name: name.into(), preposition: "at", more, less, difference }.clause()
+    }
+
+    fn words(a: Found, b: Found) -> String {
+        sentence(&[part("p50", a, b)])
+    }
+
+    const A: Found = (100.0, 100.0, 100.0);
 
     #[test]
     fn a_difference_is_a_sentence_with_its_interval() {
-        assert_eq!(words(100.0, 112.0, 109.1, 115.0), "12 % slower at p50 (9.1..15 %)");
-        assert_eq!(words(100.0, 88.0, 85.0, 91.0), "12 % faster at p50 (9.0..15 %)");
-        assert_eq!(words(100.0, 112.0, 92.0, 120.0), "not told apart from A at p50 (±20 %)");
-        let open = words(100.0, 112.0, 92.0, f64::INFINITY);
-        assert_eq!(open, "not told apart from A at p50 (unresolved)");
-        assert_eq!(words(0.0, 1.0, 1.0, 1.0), "not told apart from A at p50 (no relative change)");
-        let few = Part { more: "", less: "", of: "p99".into(), difference: None };
-        assert_eq!(few.words(false), "p99 not told apart (n too small)");
+        let slower = "B is 12 % slower at p50 (9.1..15 %)";
+        assert_eq!(words(A, (112.0, 109.1, 115.0)), slower);
+        assert_eq!(words(A, (88.0, 85.0, 91.0)), "B is 12 % faster at p50 (9.0..15 %)");
+        let alike = "no significant difference at p50 (±20 %)";
+        assert_eq!(words(A, (112.0, 92.0, 120.0)), alike);
+        let open = words(A, (112.0, 92.0, f64::INFINITY));
+        assert_eq!(open, "no significant difference at p50 (unresolved)");
+        let zero = (0.0, 0.0, 0.0);
+        assert_eq!(words(zero, (1.0, 1.0, 1.0)), "p50 is zero in A and not in B");
+        assert_eq!(words(zero, zero), "no significant difference at p50 (zero in A)");
+        let one_round = compare::figures(Some((100.0, None)), Some((112.0, None)));
+        assert_eq!(sentence(&[clause("p50", one_round)]), "p50 has no interval");
+    }
+
+    #[test]
+    fn a_difference_that_is_certain_is_said_where_an_end_or_a_figure_is_infinite() {
+        let inf = f64::INFINITY;
+        let at_least = "B is 100 % slower at p50 (at least 80 %)";
+        assert_eq!(words(A, (200.0, 180.0, inf)), at_least);
+        let lost = (inf, 500.0, inf);
+        assert_eq!(words(A, lost), "p50 is infinite in B (messages lost or not sent)");
+        assert_eq!(words(lost, A), "p50 is infinite in A (messages lost or not sent)");
+        assert_eq!(words(lost, lost), "p50 is infinite in both (messages lost or not sent)");
+        let near = words((100.0, 90.0, inf), (inf, 95.0, inf));
+        assert_eq!(near, "no significant difference at p50 (infinite in B)");
+    }
+
+    #[test]
+    fn what_two_clauses_begin_with_is_said_once() {
+        let (slower, alike) = ((112.0, 109.1, 115.0), (112.0, 92.0, 120.0));
+        let both = |first, second| sentence(&[part("p50", A, first), part("p99", A, second)]);
+        let known = "B is 12 % slower at p50 (9.1..15 %), 12 % slower at p99 (9.1..15 %)";
+        assert_eq!(both(slower, slower), known);
+        assert_eq!(
+            both(alike, alike),
+            "no significant difference at p50 (±20 %) or at p99 (±20 %)"
+        );
+        let known = "no significant difference at p50 (±20 %), B is 12 % slower at p99 (9.1..15 %)";
+        assert_eq!(both(alike, slower), known);
+        let few = clause("p99", Err(Missing::TooFew));
+        let known = "B is 12 % slower at p50 (9.1..15 %), p99 unknown (n too small)";
+        assert_eq!(sentence(&[part("p50", A, slower), few]), known);
     }
 }

@@ -4,8 +4,10 @@
 //! so that a field that is added later is told without a line here. [`WEIGHTS`] says how much a
 //! difference weakens the comparison, [`NOT_COMPARED`] what differs between any two runs.
 
+use super::selection::Matches;
 use super::{Pair, Side};
 use crate::options::each_once;
+use crate::plan::written::shortened;
 use crate::record::schema::{CaseRecord, Environment, Noise, Record, Run, Severity};
 use crate::report::number::percent;
 use serde::Serialize;
@@ -24,6 +26,16 @@ pub struct Condition {
     pub a: String,
     /// What B has.
     pub b: String,
+}
+
+/// Characters of what a record has of a condition that are printed.
+const LONGEST_SHOWN: usize = 60;
+
+impl Condition {
+    /// What A and B have, as they are printed.
+    pub fn shown(&self) -> [String; 2] {
+        [&self.a, &self.b].map(|text| shortened(text, LONGEST_SHOWN))
+    }
 }
 
 /// How much a difference of the environment weakens a comparison, by the beginning of its path: the
@@ -70,16 +82,10 @@ const MUCH_LOST: f64 = 0.01;
 const TIMES_LOST: f64 = 2.0;
 
 /// What differs, the worst first. Of one record only the options can differ.
-pub(super) fn differing(
-    a: &Side,
-    b: &Side,
-    pairs: &[Pair<'_>],
-    alone: &[Vec<&str>; 2],
-    is_one: bool,
-) -> Vec<Condition> {
+pub(super) fn differing(a: &Side, b: &Side, matches: &Matches<'_>, is_one: bool) -> Vec<Condition> {
     let mut all = Vec::new();
     let severity = if is_one { Severity::Note } else { Severity::Severe };
-    for pair in pairs {
+    for pair in &matches.pairs {
         let is_selected = |key: &str| a.selection.names(key) || b.selection.names(key);
         let own = |run: &Run| {
             let mut own = of_case(&run.case);
@@ -93,7 +99,10 @@ pub(super) fn differing(
         differ(&mut all, "", [pair.a, pair.b].map(of_rounds), |_| severity);
     }
     if !is_one {
-        let labels = alone.each_ref().map(|labels| labels.join(", "));
+        let labels = |runs: &Vec<&Run>| {
+            runs.iter().map(|run| run.label.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let labels = matches.alone.each_ref().map(labels);
         push(&mut all, Severity::Severe, "runs without a counterpart", labels);
         of_records(&mut all, [&a.record, &b.record]);
     }
@@ -104,7 +113,7 @@ pub(super) fn differing(
 
 /// What differs between two records and one run of each, the worst first.
 pub fn between(a: &Side, b: &Side, pair: &Pair<'_>) -> Vec<Condition> {
-    differing(a, b, &[*pair], &[Vec::new(), Vec::new()], false)
+    differing(a, b, &Matches::one(pair), false)
 }
 
 /// What differs between two records as wholes.

@@ -16,11 +16,11 @@ pub use limits::JudgedLimit;
 pub use selection::{Selection, Side};
 
 use super::scale::Scale;
-use crate::options::UsageError;
 use crate::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
-use crate::stats::{Difference, Limit, Verdict, compare};
+use crate::stats::{Difference, Limit, Missing, Verdict, compare};
 use crate::units::quantile_name;
 use crate::warning::Warning;
+use selection::Matches;
 use serde::Serialize;
 
 /// Two runs that are compared.
@@ -42,8 +42,10 @@ pub struct Line {
     /// What it is in.
     #[serde(skip)]
     pub scale: Scale,
-    /// `None`: n is too small in one of the two.
+    /// `None`: `missing` says why.
     pub difference: Option<Difference>,
+    /// Why there is no difference.
+    pub missing: Option<Missing>,
     /// Whether the interval of the difference excludes zero.
     pub differs: Option<bool>,
 }
@@ -51,7 +53,10 @@ pub struct Line {
 /// All that a comparison says.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// In a sentence for each two runs.
+    /// How many pairs of runs were compared.
+    #[serde(skip)]
+    pub pairs: usize,
+    /// In a sentence for each two runs; where no run has a counterpart, one that says so.
     pub answers: Vec<Answer>,
     /// What the limits say.
     pub limits: Vec<JudgedLimit>,
@@ -76,39 +81,42 @@ impl Pair<'_> {
 }
 
 impl Line {
-    fn new(runs: &str, figure: String, scale: Scale, difference: Option<Difference>) -> Line {
+    fn new(runs: &str, figure: String, scale: Scale, found: Result<Difference, Missing>) -> Line {
+        let (difference, missing) = (found.ok(), found.err());
         let differs = difference.as_ref().map(Difference::excludes_zero);
-        Line { runs: runs.to_owned(), figure, scale, difference, differs }
+        Line { runs: runs.to_owned(), figure, scale, difference, missing, differs }
     }
 }
 
 impl Comparison {
-    /// Compares the runs of two sides that belong together; each limit has its text.
-    pub fn new(a: &Side, b: &Side, limits: &[(String, Limit)]) -> Result<Comparison, UsageError> {
-        let (pairs, alone) = selection::pairs(a, b);
-        let none = "no runs of the two match: select them as DIR@transport=tcp,wait=busy,size=64";
-        ensure!(!pairs.is_empty(), UsageError(none.into()));
+    /// Compares the runs of two sides that belong together; each limit has its text. Where no run
+    /// has a counterpart, the limits are judged all the same: those that compare are inconclusive.
+    pub fn new(a: &Side, b: &Side, limits: &[(String, Limit)]) -> Comparison {
+        let matches = Matches::new(a, b);
         // One record is of one machine and one time, and its cases took turns.
         let is_one = a.record.started == b.record.started && a.record.command == b.record.command;
         let not_interleaved = (!is_one).then(|| (&Warning::NotInterleaved).into());
-        Ok(Comparison {
-            answers: pairs.iter().map(Answer::new).collect(),
-            limits: limits::judged(limits, &pairs, &b.record),
-            rows: pairs.iter().flat_map(differences).collect(),
-            conditions: conditions::differing(a, b, &pairs, &alone, is_one),
+        let answers: Vec<Answer> = matches.pairs.iter().map(Answer::new).collect();
+        Comparison {
+            pairs: matches.pairs.len(),
+            answers: if answers.is_empty() { vec![Answer::of_no_pair()] } else { answers },
+            limits: limits::judged(limits, &matches, &b.record),
+            rows: matches.pairs.iter().flat_map(differences).collect(),
+            conditions: conditions::differing(a, b, &matches, is_one),
             warnings: not_interleaved.into_iter().collect(),
-        })
+        }
     }
 
     /// What limits say of a record alone. One that compares has nothing to compare with.
     pub fn alone(record: &Record, limits: &[(String, Limit)]) -> Comparison {
-        let pairs: Vec<Pair<'_>> = record.runs.iter().map(|run| Pair { a: run, b: run }).collect();
         let (comparing, alone): (Vec<_>, Vec<_>) =
             limits.iter().cloned().partition(|(_, limit)| limit.compares());
-        let mut judged = limits::judged(&alone, &pairs, record);
-        let unknown = |(text, _)| JudgedLimit::unknown(text, "there is no baseline yet".into());
+        let mut judged = limits::judged(&alone, &Matches::without_other(record), record);
+        let unknown =
+            |(text, _): (String, Limit)| JudgedLimit::unknown(&text, "there is no baseline yet");
         judged.extend(comparing.into_iter().map(unknown));
         Comparison {
+            pairs: 0,
             answers: Vec::new(),
             limits: judged,
             rows: Vec::new(),

@@ -50,6 +50,11 @@ impl Selection {
         Selection(vec![("series".into(), name.into())])
     }
 
+    /// Whether it selects all runs.
+    pub fn is_whole(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether it says anything of a key.
     pub fn names(&self, key: &str) -> bool {
         self.0.iter().any(|(named, _)| named == key)
@@ -78,7 +83,8 @@ impl Side {
         }
     }
 
-    fn runs(&self) -> Vec<&Run> {
+    /// The runs that are selected.
+    pub fn runs(&self) -> Vec<&Run> {
         let is_wanted = |run: &&Run| {
             self.selection.0.iter().all(|(key, value)| self.value_of(run, key) == *value)
         };
@@ -86,20 +92,53 @@ impl Side {
     }
 }
 
-/// The runs that belong together, and the labels of those of each side that belong to none: those
-/// of the same case but for what the selections name; where each side has one run, those two.
-pub(super) fn pairs<'a>(a: &'a Side, b: &'a Side) -> (Vec<Pair<'a>>, [Vec<&'a str>; 2]) {
-    let (firsts, seconds) = (a.runs(), b.runs());
-    if let ([first], [second]) = (firsts.as_slice(), seconds.as_slice())
+/// Which runs of two sides belong together.
+pub(super) struct Matches<'a> {
+    /// Those of the same case but for what the selections name; where each side has one run, those
+    /// two.
+    pub pairs: Vec<Pair<'a>>,
+    /// Those of A and those of B that belong to none of the other side.
+    pub alone: [Vec<&'a Run>; 2],
+    /// All of B.
+    pub judged: Vec<&'a Run>,
+}
+
+impl<'a> Matches<'a> {
+    /// Those of two sides.
+    pub fn new(a: &'a Side, b: &'a Side) -> Matches<'a> {
+        let (firsts, seconds) = (a.runs(), b.runs());
+        let pairs = pairs([a, b], &firsts, &seconds);
+        let alone = |runs: &[&'a Run], of: fn(&Pair<'a>) -> u32| {
+            let has_none = |run: &&'a Run| pairs.iter().all(|pair| of(pair) != run.index);
+            runs.iter().copied().filter(has_none).collect()
+        };
+        let alone = [alone(&firsts, |pair| pair.a.index), alone(&seconds, |pair| pair.b.index)];
+        Matches { pairs, alone, judged: seconds }
+    }
+
+    /// A record that is compared with nothing.
+    pub fn without_other(record: &'a Record) -> Matches<'a> {
+        let judged = record.runs.iter().collect();
+        Matches { pairs: Vec::new(), alone: [Vec::new(), Vec::new()], judged }
+    }
+
+    /// One pair of runs.
+    pub fn one(pair: &Pair<'a>) -> Matches<'a> {
+        let alone = [Vec::new(), Vec::new()];
+        Matches { pairs: vec![*pair], alone, judged: vec![pair.b] }
+    }
+}
+
+fn pairs<'a>([a, b]: [&'a Side; 2], firsts: &[&'a Run], seconds: &[&'a Run]) -> Vec<Pair<'a>> {
+    if let ([first], [second]) = (firsts, seconds)
         && first.case.pattern == second.case.pattern
     {
-        return (vec![Pair { a: first, b: second }], [Vec::new(), Vec::new()]);
+        return vec![Pair { a: first, b: second }];
     }
     // Two series of one study are made to be compared: their cases stand in the same order.
     let are_series = a.selection.names("series") && b.selection.names("series");
     if are_series && firsts.len() == seconds.len() {
-        let both = firsts.iter().zip(&seconds).map(|(a, b)| Pair { a, b });
-        return (both.collect(), [Vec::new(), Vec::new()]);
+        return firsts.iter().zip(seconds).map(|(a, b)| Pair { a, b }).collect();
     }
     let is_selected = |key: &str| a.selection.names(key) || b.selection.names(key);
     let is_same = |first: &Run, second: &Run| {
@@ -108,11 +147,5 @@ pub(super) fn pairs<'a>(a: &'a Side, b: &'a Side) -> (Vec<Pair<'a>>, [Vec<&'a st
         KEYS.iter().all(same) && first.case.point == second.case.point
     };
     let all = firsts.iter().flat_map(|a| seconds.iter().map(|b| Pair { a, b }));
-    let pairs: Vec<Pair<'a>> = all.filter(|pair| is_same(pair.a, pair.b)).collect();
-    let alone = |runs: &[&'a Run], of: fn(&Pair<'a>) -> u32| {
-        let has_none = |run: &&&Run| pairs.iter().all(|pair| of(pair) != run.index);
-        runs.iter().filter(has_none).map(|run| run.label.as_str()).collect()
-    };
-    let alone = [alone(&firsts, |pair| pair.a.index), alone(&seconds, |pair| pair.b.index)];
-    (pairs, alone)
+    all.filter(|pair| is_same(pair.a, pair.b)).collect()
 }

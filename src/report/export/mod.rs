@@ -73,7 +73,7 @@ pub enum ExportError {
     },
 }
 
-/// Exports to a new file, or to standard output where there is none.
+/// Exports to a new file, or to standard output if no file is named.
 ///
 /// A file appears when it is whole. A reader of standard output that has had enough (`| head`)
 /// ends the export without an error.
@@ -103,7 +103,7 @@ pub fn export_to(
 ) -> Result<(), ExportError> {
     selection.check_format(format)?;
     let record = read_record(dir)?;
-    selection.check(dir, &record)?;
+    selection.check(dir, &record, format)?;
     let failed = |source| ExportError::Write { path: name.to_path_buf(), source };
     let rows = selection.rows;
     let mut out = BufWriter::new(sink);

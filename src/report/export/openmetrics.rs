@@ -41,7 +41,7 @@ struct Families(Vec<Family>);
 impl Families {
     /// Adds a point of `wiregauge_NAME` or, with a unit, of `wiregauge_NAME_UNIT`.
     fn add(&mut self, name: &str, unit: &'static str, help: &str, labels: &Labels, value: f64) {
-        // There is none, as of the instrument in simulated time.
+        // No value, as of the instrument in simulated time.
         if value.is_nan() {
             return;
         }

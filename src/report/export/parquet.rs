@@ -3,7 +3,7 @@
 
 use super::rows::Row;
 use super::table::{Cell, Column, Rows};
-use crate::record::samples::{column, system_error};
+use crate::record::samples::{column, created_by, system_error};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -22,7 +22,7 @@ pub(super) struct Writer<W: Write + Send> {
 impl<W: Write + Send> Writer<W> {
     pub fn new(columns: Rows, sink: W) -> io::Result<Writer<W>> {
         let properties = WriterProperties::builder()
-            .set_created_by(concat!("wiregauge ", env!("CARGO_PKG_VERSION")).to_string())
+            .set_created_by(created_by())
             .set_compression(Compression::SNAPPY)
             .build();
         let file = schema(columns)

@@ -8,6 +8,9 @@ use crate::sample::{Flags, RoundSamples, Sample};
 use crate::stats::{Metric, RateMetric};
 use std::collections::BTreeMap;
 
+/// The outcome of a message that arrived.
+const RECEIVED: &str = "received";
+
 /// What one value of the samples is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Observable {
@@ -38,6 +41,13 @@ impl Named for Observable {
             Observable::Metric(metric) => metric.name(),
             Observable::Interarrival => "interarrival",
         }
+    }
+}
+
+impl Observable {
+    /// Whether it is the time from one stamp to another: half of one is not, nor a difference.
+    pub(super) fn is_span(self) -> bool {
+        !matches!(self, Observable::Metric(Metric::HalfRtt | Metric::Jitter))
     }
 }
 
@@ -138,6 +148,11 @@ impl<'a> Row<'a> {
         self.context.strides.get(&self.round).copied().unwrap_or(1)
     }
 
+    /// Whether the message arrived.
+    pub fn has_arrived(&self) -> bool {
+        self.outcome() == RECEIVED
+    }
+
     /// What became of the message.
     pub fn outcome(&self) -> &'static str {
         let outcomes = [
@@ -147,7 +162,7 @@ impl<'a> Row<'a> {
             (Flags::LOST, "lost"),
         ];
         let found = outcomes.iter().find(|(flag, _)| self.sample.flags.has(*flag));
-        found.map_or("received", |(_, outcome)| outcome)
+        found.map_or(RECEIVED, |(_, outcome)| outcome)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::options::{Named, each_once};
 use crate::record::SampleReader;
 use crate::record::directory::SAMPLES_FILE;
 use crate::record::schema::{Record, Run};
-use crate::sample::{Flags, RoundSamples};
+use crate::sample::{Flags, RoundSamples, Sample};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -55,8 +55,13 @@ impl Selection {
         Selection { observables, ..self.clone() }
     }
 
-    /// Refuses what the record does not have.
-    pub(super) fn check(&self, dir: &Path, record: &Record) -> Result<(), ExportError> {
+    /// Refuses what the record does not have, or the format does not show of it.
+    pub(super) fn check(
+        &self,
+        dir: &Path,
+        record: &Record,
+        format: Format,
+    ) -> Result<(), ExportError> {
         let dir = dir.display();
         let refuse = |what: String, there: &[u32]| {
             let allowed = match (there.iter().min(), there.iter().max()) {
@@ -75,26 +80,37 @@ impl Selection {
         if let Some(round) = self.rounds.iter().find(|round| !rounds.contains(round)) {
             return refuse(format!("round {round} is not in the runs of {dir}"), &rounds);
         }
-        self.check_observables(chosen())
+        self.check_observables(chosen(), format)
     }
 
     fn check_observables<'a>(
         &self,
         runs: impl Iterator<Item = &'a Run>,
+        format: Format,
     ) -> Result<(), ExportError> {
         let all = runs.flat_map(|run| RunContext::new(run).observables);
         let all: Vec<Observable> = each_once(all);
-        let Some(missing) = self.observables.iter().find(|one| !all.contains(one)) else {
+        let is_shown = |one: &Observable| format != Format::Trace || one.is_span();
+        let is_wrong = |one: &&Observable| !all.contains(one) || !is_shown(one);
+        let Some(wrong) = self.observables.iter().find(is_wrong) else {
             return Ok(());
         };
-        let names: Vec<&str> = all.iter().map(|one| one.name()).collect();
-        let (name, names) = (missing.name(), names.join(", "));
-        let sentence = format!("no selected run has the metric {name}: use {names}");
-        Err(ExportError::Selection(sentence))
+        let names = all.iter().filter(|one| is_shown(one)).map(|one| one.name());
+        let (name, names) = (wrong.name(), names.collect::<Vec<_>>().join(", "));
+        let what = match all.contains(wrong) {
+            true => format!("a trace cannot show {name}, which is not a span of time"),
+            false => format!("no selected run has the metric {name}"),
+        };
+        Err(ExportError::Selection(format!("{what}: use {names}")))
     }
 
     pub(super) fn has_run(&self, run: u32) -> bool {
         self.runs.is_empty() || self.runs.contains(&run)
+    }
+
+    /// Whether a message is left in: it is none of a warm-up that is left out.
+    pub(super) fn leaves_in(&self, sample: &Sample) -> bool {
+        !self.without_warmup || !sample.flags.has(Flags::WARMUP)
     }
 
     pub(super) fn has_round(&self, round: u32) -> bool {
@@ -118,7 +134,12 @@ pub(super) struct Selected<'a> {
     selection: &'a Selection,
 }
 
-impl Selected<'_> {
+impl<'a> Selected<'a> {
+    /// What selects them.
+    pub fn selection(&self) -> &'a Selection {
+        self.selection
+    }
+
     /// Hands over each selected part of a round: at most a row group.
     pub fn each_part(
         &mut self,
@@ -144,9 +165,7 @@ impl Selected<'_> {
         self.each_part(|part| {
             let Some(context) = contexts.get(&part.run) else { return Ok(()) };
             for mut rows in selection.tables(context, part, &mut observers) {
-                if selection.without_warmup {
-                    rows.retain(|row| !row.sample.flags.has(Flags::WARMUP));
-                }
+                rows.retain(|row| selection.leaves_in(row.sample));
                 take(&rows)?;
             }
             Ok(())

@@ -13,9 +13,9 @@ pub(super) struct Column {
 pub(super) enum Cell {
     /// A text.
     Text(for<'a> fn(&Row<'a>) -> &'a str),
-    /// A whole number, where there is one.
+    /// A whole number; `None` is a missing value.
     Whole(for<'a> fn(&Row<'a>) -> Option<i64>),
-    /// A number; NaN: there is none.
+    /// A number; NaN is a missing value.
     Number(for<'a> fn(&Row<'a>) -> f64),
     /// Yes or no.
     Flag(for<'a> fn(&Row<'a>) -> bool),

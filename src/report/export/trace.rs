@@ -7,10 +7,10 @@ use super::{ExportError, Rows};
 use crate::options::Named;
 use crate::record::schema::{Record, Round, Run};
 use crate::sample::{Flags, RoundSamples};
-use crate::stats::Metric;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::Path;
 
 /// Most messages of a trace: each has up to five spans of some 200 bytes, and the viewers are slow
@@ -34,7 +34,7 @@ pub(super) fn write(
         rows: Rows::Stamps,
         ..selection.clone()
     };
-    let range = match selection.around {
+    let window = match selection.around {
         None if round.samples > MOST_MESSAGES => {
             let (number, has) = (round.index, round.samples);
             return Err(ExportError::Selection(format!(
@@ -42,14 +42,13 @@ pub(super) fn write(
                  --around 1000 for those around the slowest"
             )));
         }
-        None => 0..u64::MAX,
+        None => None,
         Some(count) => {
-            let slowest = slowest(&context, one.open(dir, record)?, &observables)?;
-            let first = slowest.saturating_sub(count / 2);
-            first..first + count
+            let (slowest, messages) = slowest(&context, one.open(dir, record)?, &observables)?;
+            Some(around(slowest, count, messages))
         }
     };
-    let part = messages(one.open(dir, record)?, range)?;
+    let part = messages(one.open(dir, record)?, window)?;
     let spans = spans(&context, &part, &observables, selection.without_warmup);
     events(record, &context, round, spans, sink).map_err(failed)
 }
@@ -75,49 +74,65 @@ fn one_round<'a>(
     }
 }
 
-/// The observables that are spans of time. A half of a round trip is none.
+/// The observables that are spans of time.
 fn spans_of(context: &RunContext, selection: &Selection) -> Vec<Observable> {
-    let no_span = [Observable::Metric(Metric::HalfRtt), Observable::Metric(Metric::Jitter)];
     let wanted = match selection.observables.is_empty() {
         true => &context.observables,
         false => &selection.observables,
     };
-    wanted.iter().copied().filter(|one| !no_span.contains(one)).collect()
+    wanted.iter().copied().filter(|one| one.is_span()).collect()
 }
 
-/// The position in its round of the message with the longest finite span behind the warm-up.
+/// The position among those left in of the message that arrived with the longest span behind the
+/// warm-up, and how many are left in.
 fn slowest(
     context: &RunContext,
     mut chosen: Selected<'_>,
     observables: &[Observable],
-) -> Result<u64, ExportError> {
+) -> Result<(u64, u64), ExportError> {
     let mut observers: Vec<Observer> = observables.iter().copied().map(Observer::new).collect();
     let (mut before, mut longest) = (0, (f64::NEG_INFINITY, 0));
+    let selection = chosen.selection();
     chosen.each_part(|part| {
+        let left_in = part.samples.iter().filter(|one| selection.leaves_in(one));
         for row in observers.iter_mut().flat_map(|observer| observer.rows(context, part)) {
-            let is_counted = row.value_ns.is_finite() && !row.sample.flags.has(Flags::WARMUP);
+            // What never arrived has finite spans too: it was posted, or late.
+            let is_counted = row.value_ns.is_finite()
+                && row.has_arrived()
+                && !row.sample.flags.has(Flags::WARMUP);
             if is_counted && row.value_ns > longest.0 {
-                let at = part.samples.iter().position(|one| std::ptr::eq(one, row.sample));
+                let at = left_in.clone().position(|one| std::ptr::eq(one, row.sample));
                 longest = (row.value_ns, before + at.unwrap_or(0) as u64);
             }
         }
-        before += part.samples.len() as u64;
+        before += left_in.count() as u64;
         Ok(())
     })?;
-    Ok(longest.1)
+    Ok((longest.1, before))
 }
 
-/// The messages at these positions of the one selected round.
+/// The positions of so many messages around one of a round: as many of them at its begin and end.
+fn around(middle: u64, count: u64, messages: u64) -> Range<u64> {
+    let first = middle.saturating_sub(count / 2).min(messages.saturating_sub(count));
+    first..first.saturating_add(count)
+}
+
+/// The messages of the one selected round: all, or of those left in the ones at these positions.
 fn messages(
     mut chosen: Selected<'_>,
-    range: std::ops::Range<u64>,
+    window: Option<Range<u64>>,
 ) -> Result<RoundSamples, ExportError> {
     let mut kept = RoundSamples::default();
     let mut at = 0;
+    let selection = chosen.selection();
     chosen.each_part(|part| {
         (kept.run, kept.round) = (part.run, part.round);
-        for sample in &part.samples {
-            if range.contains(&at) {
+        let Some(window) = &window else {
+            kept.samples.extend_from_slice(&part.samples);
+            return Ok(());
+        };
+        for sample in part.samples.iter().filter(|one| selection.leaves_in(one)) {
+            if window.contains(&at) {
                 kept.samples.push(*sample);
             }
             at += 1;

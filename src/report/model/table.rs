@@ -360,7 +360,7 @@ pub fn ends<'a, T: OfRun + 'a>() -> [Field<'a, T>; 2] {
 }
 
 impl Table {
-    /// A row for each of `rows`; `None` where there are none.
+    /// A row for each of `rows`; `None` without rows.
     pub fn of<'a, T: OfRun>(
         rows: impl IntoIterator<Item = T>,
         fields: impl IntoIterator<Item = Field<'a, T>>,

@@ -1,17 +1,14 @@
 //! A comparison of two runs: the answer, the verdicts, the differences, and what else differs.
 
 use super::{Grid, Layout, Text, Tone, section, warnings};
-use crate::plan::written::shortened;
 use crate::report::comparison::{Comparison, Condition, Line};
 use crate::report::model::{Cell, OfRun, Table, figure, number, text};
 use crate::report::number::PERCENT;
 use crate::report::warnings::grouped;
-use crate::stats::Difference;
+use crate::stats::{Difference, Missing};
 
 /// Sentences of runs, and conditions, that are printed before the others are counted.
 const MOST_LINES: usize = 16;
-/// Characters of what a record has of a condition.
-const LONGEST_CONDITION: usize = 60;
 
 impl OfRun for &Line {}
 
@@ -43,9 +40,8 @@ pub fn whole(all: &Comparison, layout: &Layout) -> Text {
 /// What differs beside the figures, the worst first.
 fn conditions(all: &[Condition], layout: &Layout) -> Text {
     let mut grid = Grid::new(["differs", "severity", "A", "B"]);
-    let short = |text: &str| shortened(text, LONGEST_CONDITION);
     for one in all.iter().take(MOST_LINES) {
-        let (a, b) = (short(&one.a), short(&one.b));
+        let [a, b] = one.shown();
         grid.row([one.what.as_str().into(), one.severity.name().into(), a.into(), b.into()]);
     }
     let (mut text, _) = grid.text(layout);
@@ -85,17 +81,17 @@ fn differences<'a>(lines: &'a [Line], layout: &Layout) -> Text {
     section::table(&table, layout, "").unwrap_or_default()
 }
 
-/// What is of the difference; nothing where n is too small.
+/// What is of the difference; nothing where there is none.
 fn cell(line: &Line, of: impl Fn(&Difference, f64) -> Cell) -> Cell {
     line.difference.as_ref().map_or(Cell::None, |found| of(found, line.scale.factor()))
 }
 
 fn differs(line: &Line) -> Cell {
-    let Some(found) = &line.difference else { return Cell::TooSmall };
-    match (found.interval, found.excludes_zero()) {
-        (None, _) => "not known",
-        (Some(_), true) => "yes",
-        (Some(_), false) => "not shown",
+    match (&line.difference, line.missing) {
+        (Some(found), _) if found.excludes_zero() => "yes".into(),
+        (Some(Difference { interval: Some(_), .. }), _) => "not shown".into(),
+        (Some(_), _) => "not known".into(),
+        (None, Some(Missing::BothInfinite)) => "both infinite".into(),
+        (None, _) => Cell::TooSmall,
     }
-    .into()
 }

@@ -16,7 +16,7 @@ pub(super) const MARK: &str = "!";
 #[derive(Clone, Debug, Default)]
 pub(super) struct Field {
     pub value: String,
-    /// Empty where there is none, or where it has a field of its own.
+    /// Empty without an error, or if the error has a field of its own.
     pub error: String,
     pub is_number: bool,
     pub tone: Tone,

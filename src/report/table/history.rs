@@ -1,16 +1,15 @@
 //! A history: a line for each figure, one for each change of its level, and what else changed.
 
 use super::{Layout, Text, Tone, section};
-use crate::plan::written::shortened;
+use crate::options::each_once;
 use crate::record::schema::Severity;
 use crate::report::history::{Change, History, Point, Series};
 use crate::report::model::{Cell, OfRun, Table, figure, number, text};
 use crate::report::number::PERCENT;
+use std::cmp::Reverse;
 
 /// Conditions of a change that are printed: the worst.
 const MOST_CONDITIONS: usize = 5;
-/// Characters of what a record has of a condition.
-const LONGEST_CONDITION: usize = 60;
 
 impl OfRun for &Series {}
 impl OfRun for (&Series, &Change) {}
@@ -65,21 +64,79 @@ fn table_of_changes(changes: &[(&Series, &Change)], layout: &Layout) -> Text {
     section::table(&table, layout, "").unwrap_or_default()
 }
 
-/// What else changed with the levels, once for each record.
+/// What else changed with the levels: of each record that of all its changes, the worst.
 fn conditions(changes: &[(&Series, &Change)], layout: &Layout) -> Text {
     let mut text = Text::default();
-    let mut seen = Vec::new();
-    for (_, change) in changes.iter().filter(|(_, change)| !change.conditions.is_empty()) {
-        if seen.contains(&&change.directory) {
-            continue;
-        }
-        seen.push(&change.directory);
-        let worth = change.conditions.iter().filter(|one| one.severity > Severity::Note);
-        for one in worth.take(MOST_CONDITIONS) {
-            let [a, b] = [&one.a, &one.b].map(|text| shortened(text, LONGEST_CONDITION));
-            let line = format!("differs since {}: {}: {a} -> {b}", change.directory, one.what);
+    for directory in each_once(changes.iter().map(|(_, change)| change.directory.as_str())) {
+        let of_record = changes.iter().filter(|(_, change)| change.directory == directory);
+        let mut worth = each_once(of_record.flat_map(|(_, change)| &change.conditions));
+        worth.retain(|one| one.severity > Severity::Note);
+        worth.sort_by_key(|one| Reverse(one.severity));
+        for one in worth.into_iter().take(MOST_CONDITIONS) {
+            let [a, b] = one.shown();
+            let line = format!("changed at {directory}: {}: {a} -> {b}", one.what);
             text.append(layout.sentence(&line, Tone::Plain));
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::comparison::Condition;
+    use crate::report::scale::Scale;
+    use crate::stats::Value;
+
+    fn series(directory: &str, conditions: &[(Severity, &str)]) -> Series {
+        let condition = |(severity, what): &(Severity, &str)| Condition {
+            severity: *severity,
+            what: (*what).to_owned(),
+            a: "1".to_owned(),
+            b: "2".to_owned(),
+        };
+        let change = Change {
+            at: 5,
+            directory: directory.to_owned(),
+            before: Value(1.0),
+            after: Value(2.0),
+            relative: Value(1.0),
+            interval: None,
+            conditions: conditions.iter().map(condition).collect(),
+        };
+        Series {
+            runs: "latency".to_owned(),
+            figure: "rtt.p50".to_owned(),
+            scale: Scale::of_rate(crate::stats::RateMetric::Slowdown),
+            points: Vec::new(),
+            changes: vec![change],
+        }
+    }
+
+    #[test]
+    fn conditions_are_those_of_all_changes_of_a_record() {
+        use Severity::{Note, Severe, Warning};
+        let all = [
+            series("07", &[(Note, "seed")]),
+            series("07", &[(Warning, "kernel"), (Warning, "wiregauge"), (Note, "rounds")]),
+            series("07", &[(Severe, "host"), (Warning, "kernel")]),
+            series("08", &[(Warning, "kernel")]),
+        ];
+        let changes: Vec<_> = all.iter().map(|one| (one, &one.changes[0])).collect();
+        let text = conditions(&changes, &Layout::default()).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "changed at 07: host: 1 -> 2",
+                "changed at 07: kernel: 1 -> 2",
+                "changed at 07: wiregauge: 1 -> 2",
+                "changed at 08: kernel: 1 -> 2",
+            ]
+        );
+        let many = ["a", "b", "c", "d", "e", "f"].map(|what| series("07", &[(Warning, what)]));
+        let changes: Vec<_> = many.iter().map(|one| (one, &one.changes[0])).collect();
+        let text = conditions(&changes, &Layout::default()).to_string();
+        assert_eq!(text.lines().count(), MOST_CONDITIONS);
+    }
 }

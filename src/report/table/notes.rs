@@ -207,14 +207,15 @@ fn hosts(record: &Record) -> Vec<String> {
     lines.into_iter().chain(noise).collect()
 }
 
-/// Messages that did not arrive as they were sent.
+/// Messages that were not sent or did not arrive as planned.
 fn astray(run: &Run) -> Option<String> {
-    let Counts { sent, lost, unfinished, unsent, .. } = run.counts;
+    let Counts { sent, lost, unfinished, unsent, held_up, .. } = run.counts;
     let Counts { duplicates, reordered, corrupt, rejected_peers, .. } = run.counts;
     let kinds = [
         (lost, "lost"),
         (unfinished, "under way at the end"),
         (unsent, "more never sent"),
+        (held_up, "held up at the sender"),
         (duplicates, "duplicated"),
         (reordered, "reordered"),
         (corrupt, "corrupt"),

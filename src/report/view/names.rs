@@ -13,8 +13,8 @@ pub fn names(runs: &[&Run]) -> Vec<String> {
     runs.iter().zip(own_words(&labels)).map(numbered).collect()
 }
 
-/// Of each label the words that not all of them have, in their order; `None` where there is none,
-/// or where another label has the same.
+/// The words of each label that not all labels share, in their order; `None` for a label without
+/// such words, or with the same ones as another.
 fn own_words(labels: &[&str]) -> Vec<Option<String>> {
     let split: Vec<Vec<&str>> = labels.iter().map(|label| words(label)).collect();
     let is_shared = |word: &&str| split.iter().all(|label| label.contains(word));

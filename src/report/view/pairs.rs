@@ -32,7 +32,7 @@ struct Halves<'a> {
 impl OfRun for Halves<'_> {}
 
 impl Halves<'_> {
-    /// The bandwidth that was found; there is none where no matching was whole.
+    /// The bandwidth that was found; absent if no matching was whole.
     fn all(&self, scale: f64) -> Option<Cell> {
         let Rate { value, interval, .. } = self.found.bandwidth;
         (!value.is_nan()).then(|| Cell::figure(value, interval, scale))

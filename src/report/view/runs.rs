@@ -3,7 +3,7 @@
 use crate::record::schema::{Counts, Record, Run};
 use crate::report::model::{Cell, Section, Show, Table, number, prose, text};
 
-/// A table of the runs, for the page; `None` where there are none.
+/// A table of the runs, for the page; `None` without runs.
 pub fn section(record: &Record) -> Option<Section> {
     let (runs, first) = (&record.runs, record.runs.first()?);
     let stopped = runs.iter().all(|run| run.stopped == first.stopped);
@@ -29,13 +29,14 @@ pub fn section(record: &Record) -> Option<Section> {
         number("rounds", "", |run: &&Run| Cell::Count(run.rounds.len() as u64)),
     ];
     type CountOf = fn(&Counts) -> u64;
-    let counts: [(&str, CountOf); 9] = [
+    let counts: [(&str, CountOf); 10] = [
         ("sent", |counts| counts.sent),
         ("warm-up", |counts| counts.warmup),
         ("received", |counts| counts.received),
         ("lost", |counts| counts.lost),
         ("unfinished", |counts| counts.unfinished),
         ("unsent", |counts| counts.unsent),
+        ("held up", |counts| counts.held_up),
         ("duplicates", |counts| counts.duplicates),
         ("reordered", |counts| counts.reordered),
         ("corrupt", |counts| counts.corrupt),

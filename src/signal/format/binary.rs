@@ -52,8 +52,8 @@ pub fn encode(message: &[u8], kind: Kind, datagram: &mut [u8]) {
     }
 }
 
-/// Writes a datagram of this form as a message of ours, and gives its origin; `None`: it is none,
-/// or has another number of values. Called where time is measured: no allocation.
+/// Writes a datagram of this form as a message of ours, and gives its origin; `None` if it has
+/// another form or number of values. Called where time is measured: no allocation.
 #[inline]
 pub fn decode(datagram: &[u8], kind: Kind, message: &mut [u8]) -> Option<TimeOfDay> {
     let header = datagram.get(..HEADER)?;

@@ -231,7 +231,7 @@ fn take_away(names: &[String]) -> io::Result<()> {
     let lines: Vec<String> = there.iter().map(|name| format!("netns del {name}")).collect();
     let done = batch("ip", None, &lines);
     for name in names {
-        // Of the switch there is none.
+        // The switch has no such folder.
         let _ = fs::remove_dir_all(Path::new(OVER_ETC).join(name));
     }
     // Where others have something in it, it stays.

@@ -131,7 +131,7 @@ impl<S: Calls> Inbox<S> {
         std::ptr::slice_from_raw_parts_mut(unsafe { region.as_mut_ptr().add(at) }, length)
     }
 
-    /// The message that was laid out last, until the next `receive`; empty where there is none.
+    /// The message that was laid out last, until the next `receive`; empty before the first.
     #[inline]
     pub fn message(&self) -> &[u8] {
         match self.place {

@@ -29,8 +29,8 @@ pub trait Wire: Send + Sized + 'static {
     }
 
     /// Receives a message in place of the last one, and sleeps until there is one where `sleeps`;
-    /// its length. `None` where there is none, or a signal has come. The error is what becomes of
-    /// the connection.
+    /// its length. `None` if nothing came, or a signal interrupted the wait. The error is what
+    /// becomes of the connection.
     fn receive(&mut self, sleeps: bool) -> Result<Option<usize>, Link>;
 
     /// The message that arrived last.

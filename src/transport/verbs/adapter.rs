@@ -1,4 +1,4 @@
-//! Chooses the device, port and GID of an end, or says why there is none.
+//! Chooses the device, port and GID of an end, or says why none fits.
 
 use super::resources::{Context, Domain, Owned, errno};
 use crate::host::Tree;

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::command::{self, run};
+
 /// What switches a mutant on, by its number.
 pub const SWITCH: &str = "WIREGAUGE_MUTANT";
 /// Names a file to which each number is added once that was asked for.
@@ -15,25 +17,20 @@ pub const ASKED: &str = "WIREGAUGE_MUTANTS_ASKED";
 /// Copies what a build of the library needs into a fresh folder.
 pub fn copy(root: &Path, to: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(to);
-    fs::create_dir_all(to).map_err(|error| format!("{}: {error}", to.display()))?;
+    command::folder(to)?;
     // What is listed by git, and nothing that was built.
     let script = format!("git ls-files -z | tar --null -T - -c | tar -x -C '{}'", to.display());
     run(Command::new("sh").arg("-c").arg(script).current_dir(root))
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
-    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
-}
-
 /// Reads a file of the sources, by its name from their root.
 pub fn read(root: &Path, file: &str) -> Result<String, String> {
-    fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))
+    command::read(&root.join(file))
 }
 
 /// Writes a file of the sources, by its name from their root.
 pub fn write(root: &Path, file: &str, text: &str) -> Result<(), String> {
-    fs::write(root.join(file), text).map_err(|error| format!("{file}: {error}"))
+    command::write(&root.join(file), text)
 }
 
 /// Adds the function that asks for a switch to the library.
@@ -53,8 +50,8 @@ pub enum Level {
 
 /// What came of a build.
 pub enum Built {
-    /// The program with the library's tests.
-    Program(PathBuf),
+    /// The programs with tests, in the order in which they were named.
+    Programs(Vec<PathBuf>),
     Refused(Vec<CompilerError>),
 }
 
@@ -65,19 +62,27 @@ pub struct CompilerError {
     pub explained_by: Vec<(String, Range<usize>)>,
 }
 
-/// Builds the library's tests in the copy, beside what was built of the original's dependences.
-pub fn build(root: &Path, copy: &Path, level: Level) -> Result<Built, String> {
+/// Builds the library's tests, and those of these files of `tests/`, in the copy, beside what was
+/// built of the original's dependences.
+pub fn build(root: &Path, copy: &Path, level: Level, others: &[&str]) -> Result<Built, String> {
     let mut cargo = Command::new("cargo");
     let level = level as u8;
     cargo.args(["--config", &format!("profile.dev.package.wiregauge.opt-level={level}")]);
-    cargo.args(["test", "--lib", "--no-run", "--quiet", "--message-format=json"]);
+    cargo.args(["test", "--no-run", "--quiet", "--message-format=json", "--lib"]);
+    cargo.args(others.iter().flat_map(|name| ["--test", name]));
     cargo.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target")).stdin(Stdio::null());
     let output = cargo.output().map_err(|error| format!("cargo: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let messages = || said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     if output.status.success() {
-        let mut program = messages().filter_map(|m| Some(PathBuf::from(m["executable"].as_str()?)));
-        return program.next_back().map(Built::Program).ok_or("cargo built no program".to_owned());
+        let program = |name: &str| -> Result<PathBuf, String> {
+            let is_it = |m: &Value| m["profile"]["test"] == true && m["target"]["name"] == name;
+            let built = messages().find(is_it);
+            let path = built.as_ref().and_then(|message| message["executable"].as_str());
+            path.map(PathBuf::from).ok_or(format!("cargo built no tests of {name}"))
+        };
+        let all = ["wiregauge"].iter().chain(others).map(|name| program(name));
+        return all.collect::<Result<_, _>>().map(Built::Programs);
     }
     let errors: Vec<CompilerError> =
         messages().filter(|m| m["message"]["level"] == "error").map(|m| error(&m)).collect();

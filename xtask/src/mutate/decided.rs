@@ -58,7 +58,7 @@ impl Decided {
 
 /// Names a mutant for as long as its file, but for its tests, remains as it is.
 pub fn key(mutant: &Mutant, text: &str) -> String {
-    let own = text.split_once("#[cfg(test)]").map_or(text, |(own, _)| own);
+    let own = text.split_once("#[cfg(test)]\nmod tests {").map_or(text, |(own, _)| own);
     let mut hasher = DefaultHasher::new();
     (own, &mutant.instead).hash(&mut hasher);
     let at = match &mutant.place {

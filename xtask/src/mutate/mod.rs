@@ -15,9 +15,10 @@ mod program;
 mod whole;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use crate::command::root;
 use copy::{Built, Level, build, copy};
 use program::{Outcome, Program};
 pub use whole::mutate_all;
@@ -74,11 +75,6 @@ fn is_noticed(program: &Program, number: usize, tests: &str) -> Result<bool, Str
     Ok(program.try_mutant(number, &tests, PATIENCE)? != Outcome::Passed)
 }
 
-fn root() -> Result<PathBuf, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    root.canonicalize().map_err(|error| error.to_string())
-}
-
 /// Tries all of the list. Fails where one is not noticed, or where the tests fail without any.
 pub fn mutate() -> Result<(), String> {
     let root = root()?;
@@ -86,8 +82,8 @@ pub fn mutate() -> Result<(), String> {
     let mutants = list()?;
     copy(&root, &to)?;
     insert(&to, &mutants)?;
-    let program = match build(&root, &to, Level::Quick)? {
-        Built::Program(path) => Program { path, copy: to },
+    let program = match build(&root, &to, Level::Quick, &[])? {
+        Built::Programs(mut paths) => Program { path: paths.remove(0), copy: to },
         Built::Refused(errors) => {
             return Err(errors.into_iter().map(|error| error.text).collect());
         }

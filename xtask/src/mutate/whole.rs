@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::command::root;
+
 use super::copy::{self, Built, CompilerError, Level, build};
 use super::decided::{Decided, Verdict, key};
 use super::equivalent;
@@ -20,6 +22,8 @@ const FIGURES: &[&str] = &[
     "src/run/rates.rs",
     "src/run/figures.rs",
     "src/run/summary.rs",
+    "src/run/marks.rs",
+    "src/run/recovered.rs",
     "src/run/analysis.rs",
     "src/run/compared.rs",
     "src/run/overhead.rs",
@@ -50,16 +54,23 @@ const FIGURES: &[&str] = &[
     "src/clock/counter.rs",
     "src/clock/timer.rs",
 ];
-/// A test that takes longer without a mutant is not asked. It is a simulation of hundreds of runs:
-/// what that alone notices deserves a test with a known answer.
-const QUICK: Duration = Duration::from_secs(4);
-/// Tests that are asked together: those of the file, of its folder and the others, of each the
+/// Which tests are asked together: those of the file, of its folder and the others, of each the
 /// quickest first.
-const TOGETHER: usize = 12;
+struct Suite {
+    /// A test that takes longer without a mutant is not asked.
+    longest: Duration,
+    /// How many tests run at a time.
+    together: usize,
+}
+/// What takes longer is a simulation of hundreds of runs: what that alone notices deserves a test
+/// with a known answer.
+const LIBRARY: Suite = Suite { longest: Duration::from_secs(4), together: 12 };
+/// Of `tests/`: whole runs whose figures a script computes again.
+const RECOMPUTE: Suite = Suite { longest: Duration::from_secs(60), together: 1 };
 /// Tests with a mutant are late when they take longer than this, and than so many times as long as
 /// without.
-const PATIENCE: Duration = Duration::from_secs(4);
-const TIMES_AS_LONG: u32 = 3;
+const PATIENCE: Duration = Duration::from_secs(10);
+const TIMES_AS_LONG: u32 = 10;
 /// The compiler names the mistakes of one stage at a time.
 const MOST_BUILDS: usize = 20;
 
@@ -78,26 +89,41 @@ struct Tried {
 /// The tests that reach each mutant, with how long they take.
 type Reached = BTreeMap<usize, Vec<(String, Duration)>>;
 
+/// Tests that can judge a mutant.
+struct Judge {
+    suite: Suite,
+    program: Program,
+    reached: Reached,
+}
+
 /// Tries all mutants below `paths`. Fails where one is neither noticed nor listed as equivalent.
 pub fn mutate_all(paths: &[&str]) -> Result<(), String> {
-    let root = super::root()?;
+    let root = root()?;
     let to = root.join("target/mutants-all");
     let sources = sources(&root, if paths.is_empty() { FIGURES } else { paths })?;
     let decided = Decided::read(to.with_extension("decided"));
     let mut tried = mutants(&sources, &decided)?;
     copy::copy(&root, &to)?;
     copy::add_switches(&to, tried.len())?;
-    let program =
-        Program { path: build_without_refused(&root, &to, &sources, &mut tried)?, copy: to };
+    let paths = build_without_refused(&root, &to, &sources, &mut tried)?;
     for one in tried.iter().filter(|one| one.verdict == Some(Verdict::Refused)) {
         decided.keep(&one.key, &Verdict::Refused)?;
     }
-    let reached = reached(&program)?;
+    let mut judges = Vec::new();
+    for (path, suite) in paths.into_iter().zip([LIBRARY, RECOMPUTE]) {
+        let program = Program { path, copy: to.clone() };
+        let reached = reached(&program, suite.longest)?;
+        judges.push(Judge { suite, program, reached });
+    }
     let left = tried.iter().filter(|one| one.verdict.is_none()).count();
     eprintln!("{} mutants, {left} to try", tried.len());
     for (number, one) in tried.iter_mut().enumerate().filter(|(_, one)| one.verdict.is_none()) {
-        let tests = reached.get(&number).map_or(&[][..], Vec::as_slice);
-        let verdict = decide(&program, number, &one.mutant, tests)?;
+        let mut verdict = Verdict::NotReached;
+        for judge in &judges {
+            if !matches!(verdict, Verdict::Noticed(_)) {
+                verdict = judge.decide(number, &one.mutant)?.unwrap_or(verdict);
+            }
+        }
         decided.keep(&one.key, &verdict)?;
         if !matches!(verdict, Verdict::Noticed(_)) {
             eprintln!("{}", line(&one.mutant, &verdict));
@@ -151,7 +177,7 @@ fn build_without_refused(
     to: &Path,
     sources: &[Source],
     tried: &mut [Tried],
-) -> Result<std::path::PathBuf, String> {
+) -> Result<Vec<std::path::PathBuf>, String> {
     for _ in 0..MOST_BUILDS {
         let mut switched = BTreeMap::new();
         for source in sources {
@@ -163,8 +189,8 @@ fn build_without_refused(
             copy::write(to, &source.file, &made.text)?;
             switched.insert(source.file.clone(), made);
         }
-        let errors = match build(root, to, Level::Fast)? {
-            Built::Program(path) => return Ok(path),
+        let errors = match build(root, to, Level::Fast, &["recompute"])? {
+            Built::Programs(paths) => return Ok(paths),
             Built::Refused(errors) => errors,
         };
         let refused = refused(&errors, &switched);
@@ -194,18 +220,18 @@ fn refused(errors: &[CompilerError], switched: &BTreeMap<String, Switched>) -> B
 }
 
 /// Runs every test by itself.
-fn reached(program: &Program) -> Result<Reached, String> {
+fn reached(program: &Program, longest: Duration) -> Result<Reached, String> {
     let mut all = Reached::new();
     let begin = Instant::now();
     let tests = program.tests()?;
     eprintln!("{} tests, each without a mutant", tests.len());
     for test in &tests {
         let begin = Instant::now();
-        let (outcome, numbers) = program.reached(test, QUICK)?;
+        let (outcome, numbers) = program.reached(test, longest)?;
         match outcome {
             Outcome::Passed => {}
             Outcome::Late => {
-                eprintln!("{test} is not asked: it takes longer than {QUICK:?}");
+                eprintln!("{test} is not asked: it takes longer than {longest:?}");
                 continue;
             }
             Outcome::Failed(_) => {
@@ -222,36 +248,34 @@ fn reached(program: &Program) -> Result<Reached, String> {
     Ok(all)
 }
 
-/// Asks the tests of the file first, then others.
-fn decide(
-    program: &Program,
-    number: usize,
-    mutant: &Mutant,
-    tests: &[(String, Duration)],
-) -> Result<Verdict, String> {
-    if tests.is_empty() {
-        return Ok(Verdict::NotReached);
-    }
-    let file = module(&mutant.file) + "::";
-    let folder = file.split_inclusive("::").next().unwrap_or_default();
-    let far = |test: &str| match () {
-        () if test.starts_with(&file) => 0,
-        () if test.starts_with(folder) => 1,
-        () => 2,
-    };
-    let mut near: [Vec<&(String, Duration)>; 3] = Default::default();
-    tests.iter().for_each(|test| near[far(&test.0)].push(test));
-    for batch in near.iter().flat_map(|tests| tests.chunks(TOGETHER)) {
-        let takes: Duration = batch.iter().map(|(_, takes)| *takes).sum();
-        let names: Vec<&str> =
-            ["--exact"].into_iter().chain(batch.iter().map(|(test, _)| test.as_str())).collect();
-        match program.try_mutant(number, &names, PATIENCE + takes * TIMES_AS_LONG)? {
-            Outcome::Passed => {}
-            Outcome::Failed(by) => return Ok(Verdict::Noticed(by)),
-            Outcome::Late => return Ok(Verdict::Noticed("a test that did not end".to_owned())),
+impl Judge {
+    /// Asks the tests of the file first, then others; `None` if none comes to the mutant's place.
+    fn decide(&self, number: usize, mutant: &Mutant) -> Result<Option<Verdict>, String> {
+        let Some(tests) = self.reached.get(&number) else { return Ok(None) };
+        let file = module(&mutant.file) + "::";
+        let folder = file.split_inclusive("::").next().unwrap_or_default();
+        let far = |test: &str| match () {
+            () if test.starts_with(&file) => 0,
+            () if test.starts_with(folder) => 1,
+            () => 2,
+        };
+        let mut near: [Vec<&(String, Duration)>; 3] = Default::default();
+        tests.iter().for_each(|test| near[far(&test.0)].push(test));
+        for batch in near.iter().flat_map(|tests| tests.chunks(self.suite.together)) {
+            let takes: Duration = batch.iter().map(|(_, takes)| *takes).sum();
+            let names = batch.iter().map(|(test, _)| test.as_str());
+            let names: Vec<&str> = ["--exact"].into_iter().chain(names).collect();
+            let limit = PATIENCE + takes * TIMES_AS_LONG;
+            match self.program.try_mutant(number, &names, limit)? {
+                Outcome::Passed => {}
+                Outcome::Failed(by) => return Ok(Some(Verdict::Noticed(by))),
+                Outcome::Late => {
+                    return Ok(Some(Verdict::Noticed("a test that did not end".to_owned())));
+                }
+            }
         }
+        Ok(Some(Verdict::Survived))
     }
-    Ok(Verdict::Survived)
 }
 
 /// `src/stats/rate.rs` is `stats::rate`.

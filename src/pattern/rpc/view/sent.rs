@@ -43,7 +43,7 @@ impl<'a> Sent<'a> {
         self.run.summary(self.lengths.metric)
     }
 
-    /// The mean slowdown by the definition of the run; of unloaded requests there is none.
+    /// The mean slowdown by the definition of the run; unloaded requests have none.
     pub fn slowdown(&self) -> Cell {
         let mut known = self.lengths.slowdowns.iter().filter(|_| !self.rpc.unloaded);
         match known.find(|one| one.by == self.rpc.slowdown) {

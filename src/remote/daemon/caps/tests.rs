@@ -24,6 +24,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
         server_arena: None,
         remote_rows: Some(1000),
         site: None,
+        run: 0,
         cookie: [0; 32],
         clock: Local {
             source: Source::MonotonicRaw,

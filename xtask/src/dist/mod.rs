@@ -5,9 +5,13 @@
 //! (RHEL 8 and Debian 10 have that one; Ubuntu 20.04 has 2.31). What comes out is checked: the
 //! versions of the symbols that it needs, its size, and that it starts.
 
+mod licences;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use crate::command::{at, copy, folder, output, read, root, run, write};
 
 /// What the program is built for.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -15,8 +19,18 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 const GLIBC: Version = Version(2, 28);
 /// The largest program that is given away.
 const MOST_BYTES: u64 = 12_000_000;
-/// The linker and what calls it, from PyPI.
-const TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
+/// The linker and what calls it, from PyPI, with their versions.
+const TOOLS: [(&str, &str); 2] = [("cargo-zigbuild", "0.24.0"), ("ziglang", "0.17.1")];
+/// The libraries that it may load when it starts: those of glibc. Others are opened when asked for.
+const LIBRARIES: [&str; 6] = [
+    "libc.so.6",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libdl.so.2",
+    "librt.so.1",
+    "ld-linux-x86-64.so.2",
+];
+const ZSH: &str = "_wiregauge";
 const SERVICE: &str = "lib/systemd/system/wiregauge-agent.service";
 const DOCUMENTS: [&str; 5] =
     ["README.md", "METHOD.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
@@ -25,11 +39,11 @@ const DOCUMENTS: [&str; 5] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version(u32, u32);
 
-/// What is packed, and where from.
+/// A release of one commit.
 struct Release {
     /// The checkout.
     root: PathBuf,
-    /// Where all that is made goes.
+    /// The folder for all that is made.
     out: PathBuf,
     /// `0.1.0`.
     version: String,
@@ -39,11 +53,15 @@ struct Release {
 
 /// Builds, checks, packs.
 pub fn dist() -> Result<(), String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let root = root.canonicalize().map_err(|error| format!("{}: {error}", root.display()))?;
+    let root = root()?;
+    let changed = output(git(&root).args(["status", "--porcelain"]))?;
+    if !changed.is_empty() {
+        return Err(format!("a release is of a commit, and these files are not in it:\n{changed}"));
+    }
     let out = root.join("target/dist");
-    let time = text(git(&root).args(["log", "-1", "--format=%ct"]))?;
+    let time = output(git(&root).args(["log", "-1", "--format=%ct"]))?;
     let release = Release { version: version(&root)?, out, time, root };
+    release.clear()?;
     let program = release.build()?;
     check(&program)?;
     let tree = release.tree(&program)?;
@@ -66,41 +84,38 @@ fn version(root: &Path) -> Result<String, String> {
         .ok_or_else(|| "Cargo.toml has no version".to_owned())
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
-}
-
-/// What a command prints, without the newline at its end.
-fn text(command: &mut Command) -> Result<String, String> {
-    let done = command.stderr(Stdio::inherit()).output();
-    let done = done.map_err(|error| format!("{command:?}: {error}"))?;
-    if !done.status.success() {
-        return Err(format!("{command:?}: {}", done.status));
-    }
-    Ok(String::from_utf8_lossy(&done.stdout).trim_end().to_owned())
-}
-
 impl Release {
+    /// Removes the packages of earlier releases.
+    fn clear(&self) -> Result<(), String> {
+        folder(&self.out)?;
+        let entries = fs::read_dir(&self.out).map_err(at(&self.out))?.flatten();
+        for path in entries.map(|entry| entry.path()).filter(|path| path.is_file()) {
+            fs::remove_file(&path).map_err(at(&path))?;
+        }
+        Ok(())
+    }
+
     /// The program, linked against the old C library.
     fn build(&self) -> Result<PathBuf, String> {
-        let tools = self.out.join("tools");
+        let pinned = TOOLS.map(|(name, version)| format!("{name}=={version}"));
+        let tools = self.root.join("target/tools").join(pinned.join("-"));
         if !tools.join("bin/cargo-zigbuild").exists() {
             run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&tools))?;
-            let pip = tools.join("bin/pip");
-            run(Command::new(pip).args(["-q", "install"]).args(TOOLS))?;
+            run(Command::new(tools.join("bin/pip")).args(["-q", "install"]).args(&pinned))?;
         }
-        let commit = text(git(&self.root).args(["describe", "--always", "--dirty"]))?;
+        let commit = output(git(&self.root).args(["describe", "--always"]))?;
         let path = std::env::var("PATH").unwrap_or_default();
+        let home = output(Command::new("sh").args(["-c", "echo ${CARGO_HOME:-$HOME/.cargo}"]))?;
+        // Panics name source files: not by where they are on this machine.
+        let flags = [(self.root.display().to_string(), "."), (home, "/cargo")]
+            .map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
         let Version(major, minor) = GLIBC;
         run(Command::new(tools.join("bin/cargo-zigbuild"))
             .args(["zigbuild", "--locked", "--profile", "dist", "--bin", "wiregauge", "--target"])
             .arg(format!("{TARGET}.{major}.{minor}"))
             .env("PATH", format!("{}:{path}", tools.join("bin").display()))
+            .env("CARGO_TARGET_DIR", self.root.join("target"))
+            .env("RUSTFLAGS", flags.join(" "))
             .env("WIREGAUGE_VERSION", format!("{} ({commit})", self.version))
             .current_dir(&self.root))?;
         Ok(self.root.join("target").join(TARGET).join("dist/wiregauge"))
@@ -110,9 +125,9 @@ impl Release {
     fn tree(&self, program: &Path) -> Result<PathBuf, String> {
         let tree = self.out.join(format!("wiregauge-{}-linux-x86_64", self.version));
         let _ = fs::remove_dir_all(&tree);
-        let make = |folder: &str| {
-            let path = tree.join(folder);
-            fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let make = |name: &str| {
+            let path = tree.join(name);
+            folder(&path)?;
             Ok::<PathBuf, String>(path)
         };
         copy(program, &make("bin")?.join("wiregauge"))?;
@@ -120,17 +135,19 @@ impl Release {
         for name in DOCUMENTS {
             copy(&self.root.join(name), &documents.join(name))?;
         }
+        write(&documents.join("LICENSES-OF-DEPENDENCIES"), &licences::all(&self.root, TARGET)?)?;
         make("lib/systemd/system")?;
         copy(&self.root.join("deploy/wiregauge-agent.service"), &tree.join(SERVICE))?;
         run(Command::new(program).args(["man", "--dir"]).arg(tree.join("share/man")))?;
         run(Command::new(program).args(["completions", "--dir"]).arg(tree.join("share")))?;
+        run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&tree))?;
         Ok(tree)
     }
 
     /// One commit gives one tar, to the bit.
     fn tar(&self, tree: &Path) -> Result<(), String> {
         let name = tree.file_name().unwrap_or_default();
-        let tar = tree.with_extension("").with_file_name(format!("{}.tar.gz", name.display()));
+        let tar = tree.with_file_name(format!("{}.tar.gz", name.display()));
         run(Command::new("tar")
             .args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
             .arg(format!("--mtime=@{}", self.time))
@@ -140,30 +157,36 @@ impl Release {
             .arg("-C")
             .arg(&self.out)
             .arg(name))?;
-        made(&tar)
+        print_size(&tar)
     }
 
     /// With Debian's own tool.
     fn deb(&self, tree: &Path) -> Result<(), String> {
-        if !has("dpkg-deb") {
+        if !is_installed("dpkg-deb") {
             println!("no .deb: there is no dpkg-deb here");
             return Ok(());
         }
         let root = self.out.join("deb");
         let _ = fs::remove_dir_all(&root);
         let control = root.join("DEBIAN");
-        fs::create_dir_all(&control).map_err(|error| format!("{}: {error}", control.display()))?;
+        folder(&control)?;
         run(Command::new("cp").arg("-a").arg(tree).arg(root.join("usr")))?;
         let unit = root.join("usr").join(SERVICE);
         // A package's program is not below /usr/local.
-        let text = read(&unit)?.replace("/usr/local/bin/", "/usr/bin/");
-        fs::write(&unit, text).map_err(|error| format!("{}: {error}", unit.display()))?;
+        write(&unit, &read(&unit)?.replace("/usr/local/bin/", "/usr/bin/"))?;
+        let share = root.join("usr/share");
+        // Debian's zsh looks here (its zshall(1)).
+        folder(&share.join("zsh/vendor-completions"))?;
+        let zsh = [share.join("zsh/site-functions"), share.join("zsh/vendor-completions")];
+        fs::rename(zsh[0].join(ZSH), zsh[1].join(ZSH)).map_err(at(&zsh[0]))?;
+        fs::remove_dir(&zsh[0]).map_err(at(&zsh[0]))?;
+        copy(&self.root.join("packaging/copyright"), &share.join("doc/wiregauge/copyright"))?;
         let Version(major, minor) = GLIBC;
         let fields = read(&self.root.join("packaging/control"))?
             .replace("@VERSION@", &self.version)
             .replace("@GLIBC@", &format!("{major}.{minor}"));
-        let path = control.join("control");
-        fs::write(&path, fields).map_err(|error| format!("{}: {error}", path.display()))?;
+        write(&control.join("control"), &fields)?;
+        run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&root))?;
         let deb = self.out.join(format!("wiregauge_{}_amd64.deb", self.version));
         run(Command::new("dpkg-deb")
             .args(["--root-owner-group", "-Zxz", "--build"])
@@ -171,12 +194,12 @@ impl Release {
             .arg(&deb)
             .env("SOURCE_DATE_EPOCH", &self.time)
             .stdout(Stdio::null()))?;
-        made(&deb)
+        print_size(&deb)
     }
 
     /// With rpm's own tool (Debian's package `rpm`).
     fn rpm(&self, tree: &Path) -> Result<(), String> {
-        if !has("rpmbuild") {
+        if !is_installed("rpmbuild") {
             println!("no .rpm: there is no rpmbuild here");
             return Ok(());
         }
@@ -193,40 +216,47 @@ impl Release {
         let name = format!("wiregauge-{}-1.x86_64.rpm", self.version);
         let rpm = self.out.join(&name);
         copy(&build.join("RPMS/x86_64").join(&name), &rpm)?;
-        made(&rpm)
+        print_size(&rpm)
     }
 }
 
-fn has(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).status();
     found.is_ok_and(|status| status.success())
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let copied = fs::copy(from, to);
-    copied.map(drop).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
-}
-
-fn made(path: &Path) -> Result<(), String> {
-    let size = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
+fn print_size(path: &Path) -> Result<(), String> {
+    let size = fs::metadata(path).map_err(at(path))?.len();
     println!("{}: {size} B", path.display());
     Ok(())
 }
 
 /// Refuses a program that an old system cannot start, or that grew too large.
 fn check(program: &Path) -> Result<(), String> {
-    let symbols = text(Command::new("objdump").arg("-T").arg(program))?;
+    let symbols = output(Command::new("objdump").arg("-T").arg(program))?;
     let newest = needs(&symbols).ok_or("the program needs no version of glibc: not linked?")?;
     if newest > GLIBC {
         let Version(major, minor) = newest;
-        return Err(format!("the program needs GLIBC_{major}.{minor}: {}", of(&symbols, newest)));
+        return Err(format!(
+            "the program needs GLIBC_{major}.{minor}: {}",
+            symbols_of(&symbols, newest)
+        ));
     }
-    let size = fs::metadata(program).map_err(|error| error.to_string())?.len();
+    let loaded = output(Command::new("objdump").arg("-p").arg(program))?;
+    if let Some(library) = libraries(&loaded).find(|name| !LIBRARIES.contains(name)) {
+        return Err(format!("the program loads {library}, which no package asks for"));
+    }
+    let size = fs::metadata(program).map_err(at(program))?.len();
     if size > MOST_BYTES {
         return Err(format!("the program has {size} B; at most {MOST_BYTES} are allowed"));
     }
-    println!("{}", text(Command::new(program).arg("--version"))?);
+    println!("{}", output(Command::new(program).arg("--version"))?);
     Ok(())
+}
+
+/// The libraries that `objdump -p` lists.
+fn libraries(headers: &str) -> impl Iterator<Item = &str> {
+    headers.lines().filter_map(|line| line.trim().strip_prefix("NEEDED").map(str::trim))
 }
 
 /// The versions of the symbols that `objdump -T` lists.
@@ -246,7 +276,7 @@ fn needs(symbols: &str) -> Option<Version> {
 }
 
 /// The symbols of a version.
-fn of(symbols: &str, version: Version) -> String {
+fn symbols_of(symbols: &str, version: Version) -> String {
     let names = versions(symbols).filter(|(one, _)| *one == version).map(|(_, name)| name);
     names.collect::<Vec<_>>().join(", ")
 }
@@ -266,10 +296,16 @@ DYNAMIC SYMBOL TABLE:
 ";
 
     #[test]
+    fn the_libraries_are_those_that_are_needed() {
+        let headers = "  NEEDED               libm.so.6\n  INIT  0x10\n  NEEDED  libgcc_s.so.1\n";
+        assert_eq!(libraries(headers).collect::<Vec<_>>(), ["libm.so.6", "libgcc_s.so.1"]);
+    }
+
+    #[test]
     fn versions_are_compared_as_numbers() {
         assert_eq!(needs(LISTED), Some(Version(2, 35)));
-        assert_eq!(of(LISTED, Version(2, 35)), "hypot");
-        assert_eq!(of(LISTED, Version(2, 9)), "pipe2");
+        assert_eq!(symbols_of(LISTED, Version(2, 35)), "hypot");
+        assert_eq!(symbols_of(LISTED, Version(2, 9)), "pipe2");
         assert!(Version(2, 9) < GLIBC);
         assert_eq!(needs("no table"), None);
     }
