@@ -59,6 +59,18 @@ pub fn quantile_name(p: f64) -> String {
     format!("p{}", (p * 1e8).round() / 1e6)
 }
 
+/// A number of things: `1 round`, `3 rounds`.
+pub fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+/// A time of RFC 3339 without the fraction of its second; any other text as it is.
+pub fn to_the_second(time: &str) -> String {
+    let whole = |time: jiff::Timestamp| jiff::Timestamp::from_second(time.as_second()).ok();
+    time.parse().ok().and_then(whole).map_or_else(|| time.to_owned(), |time| time.to_string())
+}
+
 /// Longest span that a person may ask for: a week. Longer is a slip, and keeps sums far from
 /// overflow.
 pub const LONGEST: Span = Span(7 * 24 * 3600 * 1_000_000_000);

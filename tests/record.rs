@@ -292,7 +292,8 @@ fn what_is_no_record_is_a_sentence() {
     let dir = scratch.join("run");
     assert!(sentence(read_record(&dir)).contains("does not exist"));
     fs::create_dir(&dir).unwrap();
-    assert!(sentence(read_record(&dir)).contains("is not a run directory"));
+    let empty = sentence(read_record(&dir));
+    assert!(empty.contains("it is empty") && empty.contains("wiregauge recover DIR"), "{empty}");
     let file = dir.join("record.json");
     fs::write(&file, "").unwrap();
     assert!(sentence(read_record(&file)).contains("it is a file"));
@@ -300,9 +301,9 @@ fn what_is_no_record_is_a_sentence() {
         fs::write(&file, content).unwrap();
         sentence(read_record(&dir))
     };
-    assert!(told(b"").contains("line 1, column 0"));
+    assert!(told(b"").contains("record.json is empty: use a run directory, or `wiregauge recover"));
     assert!(told(b"{\n  \"schema\": nonsense").contains("line 2, column"));
-    assert!(told(b"{}").contains("has the schema none"));
+    assert!(told(b"{}").contains("is no record: use a run directory, or `wiregauge recover DIR`"));
     assert!(told(b"[1]").contains("line 1"));
     assert!(told(br#"{"schema": "fio", "version": 1}"#).contains("\"fio\""));
     assert!(told(br#"{"schema": ["\u0007"], "version": 1}"#).contains("schema"));

@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 use wiregauge::pattern::registry;
-use wiregauge::record::schema::{ClockOffset, Record, Round};
+use wiregauge::record::schema::{ClockOffset, Record, Round, RoundEnd};
 use wiregauge::report::html;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::transport::TransportKind;
+use wiregauge::warning::Warning;
 
 fn summary(count: u64, max: Value) -> Value {
     json!({
@@ -159,6 +160,30 @@ fn one_way_between_two_hosts_shows_what_their_clocks_may_be_wrong_by() {
     let text = page(&record, Vec::new());
     assert!(text.contains("Clocks of two hosts</dt><dd>± 812 ns"), "the widest is told");
     assert!(text.contains("400 exchanges, drift 12.5"), "{text}");
+}
+
+/// One is said of one; the warning of a kind that stands first is the worst.
+#[test]
+fn counts_are_words_and_the_worst_warning_stands_first() {
+    let mut record = record(summary(3, json!(100.0)));
+    record.started = "2026-11-23T05:42:37.282034287Z".into();
+    let round = record.runs[0].rounds[0].clone();
+    let fault = RoundEnd::Fault("interrupted by the user".into());
+    record.runs[0].rounds.push(Round { ended: fault, ..round });
+    for (metric, share) in [("message_rate", 0.29), ("bandwidth", 0.63)] {
+        record.runs[0].warnings.push((&Warning::RateVaries { metric, share }).into());
+    }
+    let text = page(&record, Vec::new());
+    for said in [
+        " · 1 run · ",
+        ">2026-11-23T05:42:37Z</time>",
+        ">1 round by fresh processes.",
+        "<p>1 round of one case, in an order",
+        "<strong>warning</strong>: bandwidth is known only to ±63 %",
+        "<small>worst of 2; affects 1 of 1 run</small>",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
 }
 
 #[test]

@@ -265,18 +265,19 @@ fn bandwidth_is_told_in_bytes_and_bits() {
 fn below_the_table_stand_the_instrument_the_noise_and_the_warnings() {
     let mut found = surveyed();
     found.runs[1].counts = Counts { sent: 100, lost: 3, reordered: 2, ..Counts::default() };
-    let warning = |sentence: String| RecordedWarning {
-        sentence,
-        ..(&Warning::WarmupShort { metric: "rtt", excess: 0.1, rounds: 3, window: 50 }).into()
-    };
-    for index in [0, 1, 2, 4] {
-        found.runs[index].warnings.push(warning(format!("slower by {index} %\nat the end")));
+    for (index, excess) in [(0, 0.1), (1, 0.1), (2, 0.63), (4, 0.2)] {
+        let short = Warning::WarmupShort { metric: "rtt", excess, rounds: 3, window: 50 };
+        let short = RecordedWarning::from(&short);
+        let sentence = short.sentence.replace(" at the", "\nat the");
+        found.runs[index].warnings.push(RecordedWarning { sentence, ..short });
     }
-    let noisy = |cpu| Warning::NoisyCore { cpu, share: 0.05, longest_ns: 1e6 };
-    found.warnings.extend([2, 3].map(|cpu| RecordedWarning::from(&noisy(cpu))));
-    found.warnings.push(RecordedWarning::on_host(&noisy(0), "node07"));
-    found.warnings.push(RecordedWarning::on_host(&noisy(9), "node08"));
-    found.warnings.push((&Warning::Incomplete { done: 1, planned: 2 }).into());
+    let noisy = |cpu, share| Warning::NoisyCore { cpu, share, longest_ns: 1e6 };
+    let own = [noisy(2, 0.03), noisy(3, 0.05)];
+    found.warnings.extend(own.iter().map(RecordedWarning::from));
+    found.warnings.push(RecordedWarning::on_host(&noisy(0, 0.04), "node07"));
+    found.warnings.push(RecordedWarning::on_host(&noisy(9, 0.02), "node08"));
+    let why = "interrupted by the user".to_owned();
+    found.warnings.push((&Warning::Incomplete { done: 1, planned: 2, why }).into());
     found.complete = false;
     found.runs[3].complete = false;
     found.runs[3].stopped = "the server died".into();
@@ -295,18 +296,96 @@ fn below_the_table_stand_the_instrument_the_noise_and_the_warnings() {
     }
     // The worst first, those of one kind together, with what to do below them.
     let warnings = "\
-severe: incomplete: 1 of 2 rounds were measured
-  advice: see why the rounds ended, then run it again
-warning: above p95 the tail is machine noise: CPU 2 lost 5.0 % of its time (longest gap 1.00 ms)
+severe: 1 of 2 rounds were completed: interrupted by the user
+  advice: run it again once the reason is gone
 warning: above p95 the tail is machine noise: CPU 3 lost 5.0 % of its time (longest gap 1.00 ms)
-warning: on node07, on node08: above p95 the tail is machine noise: CPU 0 lost 5.0 % of its time \
-                    (longest gap 1.00 ms)
+warning: on node07: above p96 the tail is machine noise: CPU 0 lost 4.0 % of its time (longest gap \
+                    1.00 ms)
+warning: above p97 the tail is machine noise: CPU 2 lost 3.0 % of its time (longest gap 1.00 ms)
+warning: on node08: above p98 the tail is machine noise: CPU 9 lost 2.0 % of its time (longest gap \
+                    1.00 ms)
   advice: stop other processes, or isolate the CPU (isolcpus=, nohz_full=)
-warning: latency tcp busy 64 B, bandwidth tcp busy 64 B, bandwidth tcp busy 65536 B and 1 more: \
-                    slower by 0 % at the end
+warning: bandwidth tcp busy 65536 B: warm-up too short: rtt is 63 % higher at the start of 3 \
+                    rounds than later
+warning: bandwidth tcp block 64 B: warm-up too short: rtt is 20 % higher at the start of 3 rounds \
+                    than later
+warning: latency tcp busy 64 B, bandwidth tcp busy 64 B: warm-up too short: rtt is 10 % higher at \
+                    the start of 3 rounds than later
   advice: raise --warmup by 50 messages
 ";
     assert!(text.ends_with(warnings), "{text}");
+    // Each kind's worst has its own label, and says of how many it is the worst.
+    let short = table::notes(&found, &Layout::default()).to_string();
+    for line in [
+        "warning: above p95 the tail is machine noise: CPU 3 lost 5.0 % of its time (longest gap \
+         1.00 ms) (worst of 4)",
+        "warning: bandwidth tcp busy 65536 B: warm-up too short: rtt is 63 % higher at the start \
+         of 3 rounds than later (worst of 4)",
+    ] {
+        assert!(short.lines().any(|found| found == line), "{line}\n\n{short}");
+    }
+    assert!(!short.contains("CPU 2 lost") && !short.contains("10 % higher"), "{short}");
+}
+
+/// The answer and the warning below it name one CPU and one quantile.
+#[test]
+fn the_answer_names_the_cpu_of_the_warning() {
+    let mut found = surveyed();
+    for (cpu, share) in [(0, 0.026), (1, 0.039), (2, 0.039)] {
+        let noisy = Warning::NoisyCore { cpu, share, longest_ns: 1e6 };
+        found.warnings.push((&noisy).into());
+        let noise = Noise { cpu, observed_ns: 1e9, lost_ns: share * 1e9, ..Noise::default() };
+        found.noise.push(noise);
+    }
+    let text = table::report(&found, &registry::views(), &Layout::default()).to_string();
+    assert!(text.contains("takes 3.9 % of CPU 1: from p96 on"), "{text}");
+    let warned = "above p96 the tail is machine noise: CPU 1 lost 3.9 % of its time";
+    assert!(text.contains(warned) && text.contains("(worst of 3)"), "{text}");
+}
+
+#[test]
+fn an_interrupted_run_says_so_before_its_answer_and_why_once() {
+    let mut found = surveyed();
+    (found.complete, found.faults) = (false, vec!["interrupted by the user".into()]);
+    let why = found.faults[0].clone();
+    for run in &mut found.runs {
+        (run.complete, run.stopped) = (false, why.clone());
+        let incomplete = Warning::Incomplete { done: 0, planned: 6, why: why.clone() };
+        run.warnings.push((&incomplete).into());
+    }
+    let text = table::report(&found, &registry::views(), &Layout::default()).to_string();
+    assert!(text.starts_with("INCOMPLETE: 0 of 12 runs came to an end\n"), "{text}");
+    let said = "0 of 6 rounds were completed: interrupted by the user";
+    assert!(text.contains(said) && text.matches("interrupted by the user").count() == 1, "{text}");
+    // What no run says is said by itself.
+    found.faults.push("the disk is full".into());
+    assert!(told(&found).contains("fault: the disk is full"));
+}
+
+#[test]
+fn what_is_infinite_is_explained_where_it_is_shown() {
+    let said = |found: &Record| table::notes(found, &Layout::default()).to_string();
+    let mut found = surveyed();
+    assert!(!said(&found).contains("inf:"));
+    let run = found.runs.iter_mut().find(|run| !run.figures.is_empty()).unwrap();
+    run.figures[0].summary.max = Value(f64::INFINITY);
+    assert!(
+        said(&found).contains("inf: a message that was lost or unfinished"),
+        "{}",
+        said(&found)
+    );
+    assert!(told(&found).contains("inf: a message that was lost or unfinished"));
+}
+
+#[test]
+fn what_the_instrument_adds_has_two_digits() {
+    let mut found = surveyed();
+    found.instrument.overhead_p50_ns = 20_034.0;
+    let text = table::notes(&found, &Layout::default()).to_string();
+    assert!(
+        text.contains("instrument: adds 10 us to the 15 us of latency tcp busy 64 B"),
+        "{text}"
+    );
 }
 
 #[test]

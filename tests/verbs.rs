@@ -391,7 +391,7 @@ fn a_port_that_goes_down_in_mid_run_ends_the_round_and_what_came_is_kept() {
         shell("ip link set wire0 up");
         wait_for_device();
         let told = String::from_utf8_lossy(&ended.stdout);
-        assert!(told.contains("fault: "), "{wait}: {told}");
+        assert!(told.contains("0 of 1 rounds were completed: "), "{wait}: {told}");
         assert_eq!(ended.status.code(), Some(3), "{wait}: {told}");
         let text = std::fs::read_to_string(out.join("record.json")).unwrap();
         let record: Value = serde_json::from_str(&text).unwrap();

@@ -34,7 +34,11 @@ function fmtBytes(n) {
   return `${n} B`;
 }
 
-const fmtCount = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+// In groups of three before the point; digits after it are one group.
+const fmtCount = (n) => {
+  const [whole, ...fraction] = String(n).split(".");
+  return [whole.replace(/\B(?=(\d{3})+$)/g, "\u202f"), ...fraction].join(".");
+};
 const fmtRate = (v) => {
   const [scale, unit] = v >= 1e6 ? [1e6, "M msg/s"] : v >= 1e3 ? [1e3, "k msg/s"] : [1, "msg/s"];
   return `${significant(v / scale)} ${unit}`;

@@ -138,6 +138,7 @@ pub fn make_hostile(record: &mut Record) {
         severity: Severity::Severe,
         subject: Some(Subject::Host(evil.into())),
         sentence: evil.into(),
+        magnitude: None,
         advice: evil.into(),
     };
     record.warnings.push(warning.clone());

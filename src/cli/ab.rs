@@ -12,7 +12,7 @@ pub const AB: CommandDef = CommandDef {
     group: Group::Measure,
     about: "Compare two settings, round by round in turns: is B different from A?",
     examples: "
-  wiregauge ab --a '--wait busy' --b '--wait block' latency --transport tcp --rounds 20
+  wiregauge ab --a '--wait busy' --b '--wait block' latency --transport tcp
   wiregauge ab --a '--transport tcp' --b '--transport shm' bandwidth --fail-if 'bandwidth<-5%'
   wiregauge ab --prepare-a 'sysctl -q net.ipv4.tcp_congestion_control=cubic' \\
                --prepare-b 'sysctl -q net.ipv4.tcp_congestion_control=bbr' latency

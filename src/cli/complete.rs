@@ -1,12 +1,10 @@
 //! Completion: what can follow on a command line. The shell's script, which `completions` prints,
 //! calls the program at each Tab with [`VARIABLE`] set.
 
-use super::peers::PEERS;
+use super::refuse;
 use crate::host;
-use crate::pattern::registry;
 use crate::plan::pairs::HERE;
 use crate::plan::studies;
-use crate::transport::TransportKind;
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
@@ -45,7 +43,23 @@ pub fn answer(definition: impl Fn() -> clap::Command) {
 
 /// The definition whose arguments know what completes them.
 fn completed(definition: clap::Command) -> clap::Command {
-    definition.mut_args(of_argument).mut_subcommands(completed)
+    let (pages, names) = (refuse::page_names(&definition), refuse::help_names(&definition));
+    let named = |mut argument: clap::Arg| {
+        for (operand, names) in [("PAGE", &pages), ("NAME", &names)] {
+            let names = names.clone();
+            let found = move |typed: &OsStr| among(names.clone(), typed);
+            if argument.get_id() == operand {
+                argument = argument.add(ArgValueCompleter::new(found));
+            }
+        }
+        argument
+    };
+    with_places(definition).mut_subcommands(|command| command.mut_args(&named))
+}
+
+/// The same for hosts, devices and directories.
+fn with_places(definition: clap::Command) -> clap::Command {
+    definition.mut_args(of_argument).mut_subcommands(with_places)
 }
 
 fn of_argument(argument: clap::Arg) -> clap::Arg {
@@ -62,7 +76,6 @@ fn of_argument(argument: clap::Arg) -> clap::Arg {
             let runs = names_in(RUNS).map(|name| format!("{RUNS}/{name}"));
             among(runs, typed).into_iter().chain(PathCompleter::dir().complete(typed)).collect()
         },
-        "NAME" => |typed| among(subjects(), typed),
         _ => return argument,
     };
     argument.add(ArgValueCompleter::new(found))
@@ -83,13 +96,6 @@ fn names_in(folder: &str) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| !name.starts_with('.'))
-}
-
-/// What help and man pages are about.
-fn subjects() -> Vec<String> {
-    let names =
-        registry::names().into_iter().chain(TransportKind::ALL.iter().map(|one| one.name()));
-    names.chain(PEERS.iter().map(|peer| peer.name)).map(str::to_owned).collect()
 }
 
 /// The hosts of the file that the same line names, and those that ssh knows.

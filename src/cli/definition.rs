@@ -46,7 +46,7 @@ const MAN: CommandDef = CommandDef {
     examples: "
   wiregauge man latency | man -l -
   wiregauge man --dir ~/.local/share/man",
-    operands: &[OptionDef::parsed::<String>("NAME", "A command, or 'transports'").list()],
+    operands: &[OptionDef::parsed::<String>("PAGE", "A command, or 'transports'").list()],
     tables: &[&[OptionDef::path("dir", "Write all pages below this directory, in man1 and man7")
         .metavar("DIR")]],
     ..CommandDef::new("man", man)
@@ -141,12 +141,12 @@ fn man(typed: Typed) -> Result<Command, UsageError> {
         let files = pages.into_iter().map(place).collect();
         return Ok(Command::Files { directory: directory.into(), files });
     }
-    let words = typed.operands("NAME").iter().map(|word| word.to_string_lossy().into_owned());
+    let words = typed.operands("PAGE").iter().map(|word| word.to_string_lossy().into_owned());
     let words: Vec<String> = words.collect();
     let file = manual::file(&words);
     let page = pages.into_iter().find(|page| page.file == file);
     page.map(|page| Command::Text(page.text))
-        .ok_or_else(|| refuse::no_help(&definition, &words.join(" ")))
+        .ok_or_else(|| refuse::no_page(&definition, &words.join(" ")))
 }
 
 /// What `-h` prints for the command that these names lead to, or for the program.
@@ -212,7 +212,7 @@ fn help(names: &[OsString]) -> Result<Vec<u8>, UsageError> {
     whole.build();
     let mut known = &whole;
     for word in &words {
-        known = known.find_subcommand(word).ok_or_else(|| refuse::no_help(known, word))?;
+        known = known.find_subcommand(word).ok_or_else(|| refuse::no_help(&whole, &words))?;
     }
     Ok(known.clone().render_help().to_string().into_bytes())
 }

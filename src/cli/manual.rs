@@ -20,6 +20,8 @@ impl Page {
 }
 
 const TRANSPORTS: &str = "wiregauge-transports";
+/// The word for the page of all transports.
+pub const ALL_TRANSPORTS: &str = "transports";
 
 /// The pages of a definition that is built, of the commands below it, and of the transports.
 pub fn pages(definition: &clap::Command, transports: &[clap::Command]) -> io::Result<Vec<Page>> {
@@ -35,7 +37,7 @@ pub fn pages(definition: &clap::Command, transports: &[clap::Command]) -> io::Re
 
 /// The file of the page on what these words name: a command, or `transports`.
 pub fn file(words: &[String]) -> String {
-    let section = if words == ["transports"] { "7" } else { "1" };
+    let section = if words == [ALL_TRANSPORTS] { "7" } else { "1" };
     let names = ["wiregauge"].into_iter().chain(words.iter().map(String::as_str));
     format!("{}.{section}", names.collect::<Vec<_>>().join("-"))
 }

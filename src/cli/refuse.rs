@@ -1,8 +1,11 @@
 //! From the parser's complaint to one sentence that names what was wrong and what is allowed.
 
+use super::manual;
+use super::peers::PEERS;
 use super::suggest::{self, Answer, options};
 use crate::options::UsageError;
 use crate::plan::written::{one_line, shortened};
+use crate::transport::TransportKind;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -105,13 +108,48 @@ fn no_command(above: &clap::Command, name: &str, typed: &str) -> String {
     }
 }
 
-/// Why there is no help on a word.
-pub fn no_help(above: &clap::Command, word: &str) -> UsageError {
-    let names: Vec<&str> = commands(above).collect();
-    let meant = Answer::sentence(suggest::command(&names, word));
+/// What `man` takes as one word.
+pub fn page_names(whole: &clap::Command) -> Vec<String> {
+    commands(whole).chain([manual::ALL_TRANSPORTS]).map(str::to_owned).collect()
+}
+
+/// What `help` takes as one word.
+pub fn help_names(whole: &clap::Command) -> Vec<String> {
+    commands(whole).chain(subjects()).map(str::to_owned).collect()
+}
+
+/// What help is about that has no commands: transports and other programs.
+fn subjects<'a>() -> impl Iterator<Item = &'a str> {
+    let peers = PEERS.iter().map(|peer| peer.name).filter(|name| !name.contains(' '));
+    TransportKind::ALL.iter().map(|one| one.name()).chain(peers)
+}
+
+/// Why there is no help on these words, of which those before the last lead to a command.
+pub fn no_help(whole: &clap::Command, words: &[String]) -> UsageError {
+    let is_subject = |word: &&String| subjects().any(|name| name.eq_ignore_ascii_case(word));
+    if let Some(subject) = words.iter().find(is_subject) {
+        return UsageError(format!(
+            "help on a transport or another program takes one name: use wiregauge help {subject}"
+        ));
+    }
+    let names: Vec<&str> = commands(whole).chain(subjects()).collect();
+    let typed = words.join(" ");
+    let meant = Answer::sentence(suggest::help(&names, &typed));
     UsageError(format!(
-        "no help on '{word}'{meant} (wiregauge --help lists the commands, wiregauge list the \
+        "no help on '{typed}'{meant} (wiregauge --help lists the commands, wiregauge list the \
          transports)"
+    ))
+}
+
+/// Why there is no man page of these words.
+pub fn no_page(whole: &clap::Command, typed: &str) -> UsageError {
+    let names = page_names(whole);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let near = suggest::near(typed, &names).map(|name| Answer::Type(format!("'man {name}'")));
+    UsageError(format!(
+        "no man page on '{typed}'{}: use {}",
+        Answer::sentence(near),
+        names.join(", ")
     ))
 }
 

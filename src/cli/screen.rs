@@ -36,7 +36,8 @@ impl Screen<'_> {
         });
         let rows: Vec<String> = rows.collect();
         let examples = self.examples.lines().filter(|line| line.starts_with("  wiregauge"));
-        let fitting = examples.filter(|line| line.len() <= WIDTH);
+        // One that goes on in the next line cannot be pasted.
+        let fitting = examples.filter(|line| line.len() <= WIDTH && !line.ends_with('\\'));
         let room = LINES.saturating_sub(rows.len() + 7).clamp(1, 3);
         let examples: Vec<&str> = fitting.take(room).collect();
         let such_as = if examples.is_empty() { "" } else { ", such as" };

@@ -1,7 +1,7 @@
 //! What was most likely meant: by meaning first, which is the table of the peers' words, then by
 //! spelling.
 
-use super::peers::{self, Here, Peer, Word};
+use super::peers::{self, Here, Peer, Word, page};
 use crate::transport::TransportKind;
 use crate::units::Bytes;
 
@@ -33,6 +33,9 @@ pub fn command(names: &[&str], typed: &str) -> Option<Answer> {
     if let Some((_, word)) = peers::meanings(typed, is_command).next() {
         return Some(answer(word));
     }
+    if let Some(peer) = page::find(typed) {
+        return Some(Answer::Type(format!("'help {}'", peer.name)));
+    }
     if TransportKind::ALL.iter().any(|one| one.name().eq_ignore_ascii_case(typed)) {
         let transport = typed.to_ascii_lowercase();
         return Some(Answer::Type(format!("'latency --transport {transport}'")));
@@ -45,6 +48,23 @@ pub fn command(names: &[&str], typed: &str) -> Option<Answer> {
         return Some(Answer::Type(format!("'{near}'")));
     }
     peers::meanings(near, is_command).next().map(|(_, word)| answer(word))
+}
+
+/// What help was wanted of: a peer by one of its words, then a name by its spelling.
+pub fn help(names: &[&str], typed: &str) -> Option<Answer> {
+    let is_command = |word: &Word| matches!(word.here, Here::Command(_) | Here::Nothing);
+    let meant = peers::meanings(typed, is_command).next().map(|(peer, word)| match word.here {
+        Here::Command(here) if peer.about.is_empty() => first(here),
+        _ => peer.name,
+    });
+    let near = meant.or_else(|| near(typed, names))?;
+    Some(Answer::Type(format!("'help {near}'")))
+}
+
+/// The name that was meant, by its spelling.
+pub fn near<'a>(typed: &str, names: &[&'a str]) -> Option<&'a str> {
+    let names = || names.iter().copied();
+    begun(typed, names()).or_else(|| nearest(typed, names()))
 }
 
 /// The option that was meant for a command, or for another one.

@@ -215,7 +215,6 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("latency --transport rdma", "'verbs'"),
         ("latency --transport tpc", "'tcp'"),
         ("latency --wait polling", "'busy'"),
-        ("help bw", "'bandwidth'"),
     ] {
         let sentence = refusal(line);
         let is_right = sentence.contains(&format!("did you mean {meant}"));
@@ -228,7 +227,7 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("wrong", "there is no command 'wrong' (wiregauge --help lists all)"),
         ("latency --wrong", "latency has no option '--wrong' (wiregauge help latency lists all)"),
         ("latency -p 5", "'-p': wiregauge chooses free ports itself (wiregauge help latency"),
-        ("bandwidth -i 1", "'-i': nothing is printed at intervals"),
+        ("bandwidth -i 1", "'-i': stderr shows progress and the figures so far"),
         ("compare a b -p", "compare has no option '-p' (wiregauge help compare lists all)"),
         ("osu_allreduce", "'osu_allreduce': collectives are not measured (wiregauge --help"),
     ] {
@@ -281,6 +280,72 @@ fn each_word_of_the_peers_leads_to_what_exists() {
 }
 
 #[test]
+fn help_says_what_it_can_be_about() {
+    let meant = |line: &str| {
+        let sentence = refusal(line);
+        let begin = sentence.find("did you mean ").map(|at| at + "did you mean ".len());
+        begin.and_then(|at| sentence[at..].split('?').next().map(str::to_owned))
+    };
+    for (line, instead) in [
+        ("help bw", "'help bandwidth'"),
+        ("help latncy", "'help latency'"),
+        ("help iperf", "'help iperf3'"),
+        ("help ib_send_lat", "'help perftest'"),
+        ("help osu_allreduce", "'help OSU'"),
+        ("perftest", "'help perftest'"),
+        ("qperf", "'help qperf'"),
+        ("Sockperf", "'help sockperf'"),
+        ("netperf", "'help netperf'"),
+        ("OSU", "'help OSU'"),
+        ("hyperfine", "'help hyperfine'"),
+        ("man latncy", "'man latency'"),
+    ] {
+        assert_eq!(meant(line).as_deref(), Some(instead), "{line}: {}", refusal(line));
+    }
+    for (line, says) in [
+        ("help latency tcp", "takes one name: use wiregauge help tcp"),
+        ("help tcp extra", "takes one name: use wiregauge help tcp"),
+        ("help latency extra", "no help on 'latency extra' (wiregauge"),
+    ] {
+        assert!(refusal(line).contains(says), "{line}: {}", refusal(line));
+    }
+}
+
+/// What has a counterpart is answered with it.
+#[test]
+fn a_word_without_a_counterpart_names_no_option_that_exists() {
+    let whole = definition::definition(true);
+    let commands: Vec<&clap::Command> = whole.get_subcommands().collect();
+    let exists = |word: &&str| {
+        word.starts_with("--")
+            && commands.iter().any(|one| suggest::options(one).any(|known| known == **word))
+    };
+    // Options of that name mean something else: an RDMA device's port, a stream's file.
+    let others = ["--port", "--format", "--file"];
+    for (peer, there, word) in peers::words() {
+        let has_none = matches!(word.here, peers::Here::Nothing | peers::Here::Option("--json"));
+        let named = word.note.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        let mut named = named.chain((word.here == peers::Here::Nothing).then_some(there));
+        let found = named.find(|word| exists(word) && !others.contains(word));
+        assert!(!has_none || found.is_none(), "{}: {there}: {found:?}", peer.name);
+    }
+}
+
+#[test]
+fn what_completion_offers_is_taken() {
+    let whole = definition::definition(false);
+    for (command, names) in
+        [("man", refuse::page_names(&whole)), ("help", refuse::help_names(&whole))]
+    {
+        assert!(names.len() > 20, "{names:?}");
+        for name in names {
+            let found = asked(&format!("{command} {name}"));
+            assert!(matches!(found, Ok(Command::Text(_))), "{command} {name}: {found:?}");
+        }
+    }
+}
+
+#[test]
 fn no_peer_has_a_word_twice() {
     for peer in peers::PEERS {
         let all: Vec<&str> = peer.words.iter().flat_map(|word| word.there).copied().collect();
@@ -308,7 +373,7 @@ fn help_version_completions_and_manual_are_texts() {
     assert!(text("man latency").contains("perturb") && text("man transports").contains("mss"));
     assert!(text("man testbed net").contains(".TH WIREGAUGE-TESTBED-NET 1"));
     assert!(!text("--help").contains("run-role") && !manual.contains("run\\-role"));
-    assert!(refusal("man nothing-of-it").contains("no help on"));
+    assert!(refusal("man nothing-of-it").contains("no man page on 'nothing-of-it': use survey"));
 }
 
 /// Every page is for all who type `man`, so none may have what its formatter warns of.
@@ -365,6 +430,7 @@ fn short_help_fits_a_terminal() {
         if text.lines().count() > most {
             wrong.push(format!("{name}: {} lines", text.lines().count()));
         }
+        wrong.extend(text.lines().filter(|line| line.ends_with('\\')).map(str::to_owned));
         let wide = text.lines().filter(|line| line.chars().count() > screen::WIDTH);
         wrong.extend(wide.map(|line| format!("{name}: {line}")));
     }

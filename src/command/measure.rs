@@ -16,6 +16,7 @@ use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
 use crate::remote::host::RemoteHost;
+use crate::report::table::Columns;
 use crate::report::{html, table};
 use crate::run::{RunContext, RunSide, Watcher, run};
 use crate::transport::Role;
@@ -185,7 +186,12 @@ pub fn report(
         notes.lines().for_each(|line| complain(&line));
         return kept;
     }
-    let text = table::report(record, &registry::views(), &layout(display));
+    let mut layout = layout(display);
+    if let Some(wrong) = table::unknown_column(record, &registry::views(), &layout) {
+        complain(&wrong);
+        layout.columns = Columns::default();
+    }
+    let text = table::report(record, &registry::views(), &layout);
     print_report(&text, display.color)?;
     let kept = kept?;
     if let Some(path) = &kept {

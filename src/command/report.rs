@@ -3,12 +3,14 @@
 use super::console::{complain, layout, print_report};
 use super::{CommandError, Exit};
 use crate::cli::{Display, Typed};
+use crate::options::refuse;
 use crate::pattern::registry;
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::{RecordError, SampleReader, read_record};
 use crate::report::export::{self, Format, Rows, Selection};
 use crate::report::table::Tone;
 use crate::report::{html, table};
+use crate::units::to_the_second;
 use std::path::Path;
 
 /// Renders them again. Every directory is tried; the first error is the command's.
@@ -45,12 +47,12 @@ pub fn export(typed: &Typed) -> Result<Exit, CommandError> {
 
 fn rerender(dir: &Path, with_html: bool, display: &Display) -> Result<(), CommandError> {
     let record = read_record(dir)?;
-    let mut head =
-        format!("{} of {} on {}", record.plan.name, record.started, record.environment.host);
-    if !record.complete {
-        head.push_str(" (INCOMPLETE)");
-    }
+    let started = to_the_second(&record.started);
+    let head = format!("{} of {started} on {}", record.plan.name, record.environment.host);
     let layout = layout(display);
+    if let Some(wrong) = table::unknown_column(&record, &registry::views(), &layout) {
+        return refuse(wrong);
+    }
     let mut text = layout.sentence(&head, Tone::Head);
     text.append(table::report(&record, &registry::views(), &layout));
     print_report(&text, display.color)?;

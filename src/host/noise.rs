@@ -35,6 +35,12 @@ pub struct Noise {
 }
 
 impl Noise {
+    /// The share of its time that the CPU lost, 0 to 1 whatever a record says.
+    pub fn share(&self) -> f64 {
+        let share = self.lost_ns / self.observed_ns;
+        if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
+    }
+
     /// Adds what was seen on the same CPU at another time. The threshold is the larger of the
     /// two: above it both have counted everything.
     pub fn merge(&mut self, other: &Noise) {

@@ -408,10 +408,14 @@ pub fn parse_record(path: &Path, text: &[u8]) -> Result<Record, RecordError> {
         schema: Option<serde_json::Value>,
         version: Option<serde_json::Value>,
     }
+    if text.trim_ascii().is_empty() {
+        return Err(RecordError::Refused(format!("{} is empty: {INSTEAD}", shown(path))));
+    }
     let head: Head = serde_json::from_slice(text).map_err(|e| RecordError::json(path, &e))?;
     let is_ours = head.schema.as_ref().and_then(|s| s.as_str()) == Some(SCHEMA);
     let found = head.schema.map_or("none".into(), |schema| quoted(&schema.to_string()));
     let name = shown(path);
+    ensure!(found != "none", "{name} is no record: {INSTEAD}");
     ensure!(is_ours, "{name} has the schema {found}: expected \"{SCHEMA}\"");
     let record = match head.version.and_then(|v| v.as_u64()) {
         Some(found) if found > u64::from(VERSION) => Err(RecordError::Refused(format!(
@@ -450,14 +454,19 @@ fn not_opened(dir: &Path, path: &Path, source: io::Error) -> RecordError {
              {dir}` makes one of the rounds that had ended",
             dir = shown(dir)
         )),
-        Ok(_) if is_missing => not_a_directory(dir, "it holds no record.json"),
+        Ok(_) if is_missing => {
+            let is_empty = dir.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+            let why = if is_empty { "it is empty" } else { "it holds no record.json" };
+            not_a_directory(dir, why)
+        }
         _ => RecordError::reading(path, source),
     }
 }
 
+/// What to do about a place that holds no record.
+const INSTEAD: &str =
+    "use a run directory, or `wiregauge recover DIR` for one that an interrupted run left";
+
 fn not_a_directory(dir: &Path, why: &str) -> RecordError {
-    let dir = shown(dir);
-    RecordError::Refused(format!(
-        "{dir} is not a run directory: {why}; a run directory holds record.json"
-    ))
+    RecordError::Refused(format!("{} is not a run directory: {why}; {INSTEAD}", shown(dir)))
 }

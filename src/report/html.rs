@@ -12,8 +12,10 @@ use super::model::{Cell, Column, Figure, Note, Row, Section, Table};
 use super::number;
 use super::view::{self, PatternView};
 use super::warnings::{self, Group};
-use crate::record::schema::{ClockOffset, Record, RecordedWarning, Run};
+use crate::record::schema::{ClockOffset, PlanRecord, Record, RecordedWarning};
+use crate::record::schema::{Round, RoundEnd, Run};
 use crate::sample::RoundSamples;
+use crate::units::counted;
 use crate::warning::Warning;
 use askama::Template;
 use serde_json::{Value, json};
@@ -171,13 +173,26 @@ fn environment(record: &Record) -> Vec<(String, String)> {
     rows
 }
 
-/// The number of rounds of each run, or the least and the most.
+/// The rounds of each run that were completed, or the least and the most.
 fn rounds(record: &Record) -> String {
-    let rounds = || record.runs.iter().map(|run| run.rounds.len());
-    match (rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)) {
-        (least, most) if least == most => most.to_string(),
-        (least, most) => format!("{least} to {most}"),
+    let went_well = |round: &&Round| !matches!(round.ended, RoundEnd::Fault(_));
+    let rounds = || record.runs.iter().map(|run| run.rounds.iter().filter(went_well).count());
+    from_to(rounds().min().unwrap_or(0), rounds().max().unwrap_or(0))
+}
+
+/// The rounds that each case was to have.
+fn planned_rounds(record: &Record) -> String {
+    let PlanRecord { rounds, cases, .. } = &record.plan;
+    let rounds = from_to(rounds.least as usize, rounds.most as usize);
+    match cases.len() {
+        1 => format!("{rounds} of one case"),
+        cases => format!("{rounds} of each of {cases} cases"),
     }
+}
+
+fn from_to(least: usize, most: usize) -> String {
+    let most_of_all = counted(most, "round");
+    if least == most { most_of_all } else { format!("{least} to {most_of_all}") }
 }
 
 /// The clocks of two hosts that are the least known.
@@ -407,6 +422,7 @@ mod tests {
             text("<name>", |_: &Line| "<b>"),
             figure("p50", "us", move |row: &Line| Cell::figure(row.0, Some(interval), 1e-3)),
             number("lost", "", |_: &Line| Cell::lost(1000)),
+            text("of rounds", |_: &Line| Cell::Range(1.1, f64::INFINITY)),
             number("n", "", |_: &Line| Cell::Count(1)).show(Show::Terminal),
         ];
         let mut section = Section::new("one", "One");
@@ -418,6 +434,7 @@ mod tests {
         assert!(html.contains("<data value=\"inf\">∞<span class=\"f5\"></span></data>"), "{html}");
         assert!(html.contains("<td class=\"n bad\" data-k=\"lost\"><data value=\"1000\">"));
         assert_eq!(html.matches("incomplete").count(), 1);
+        assert!(html.contains(">1.100..∞</td>"), "{html}");
         assert!(!html.contains("data-k=\"n\""));
     }
 

@@ -139,14 +139,14 @@ pub fn bytes(n: u64) -> String {
 pub fn interval(value: f64, interval: Option<Interval>, shown: impl Fn(f64) -> String) -> String {
     match interval {
         None => "no interval".into(),
-        Some(interval) if !interval.resolves(value) => UNRESOLVED.into(),
+        Some(interval) if !is_resolved(value, interval) => UNRESOLVED.into(),
         Some(Interval { low, high }) => format!("[{}, {}]", shown(low.0), shown(high.0)),
     }
 }
 
 /// As the page shows the interval of a figure below it.
 pub fn interval_on_page(value: f64, both: Interval, scale: f64) -> String {
-    match both.resolves(value) {
+    match is_resolved(value, both) {
         false => UNRESOLVED.into(),
         true => {
             let bound = |bound: f64| on_page(bound * scale, None);
@@ -155,8 +155,28 @@ pub fn interval_on_page(value: f64, both: Interval, scale: f64) -> String {
     }
 }
 
-/// What is shown of an interval that has an end which the samples cannot give.
+/// What is shown of an interval that does not say how large the figure is.
 pub const UNRESOLVED: &str = "unresolved";
+
+/// Whether an interval says how large a figure is: both of its ends are known, and its half is no
+/// larger than the figure. One that is lopsided is shown by its ends, which say how far it reaches.
+fn is_resolved(value: f64, interval: Interval) -> bool {
+    let is_shown = is_lopsided(value, interval) || larger(value, interval) <= value.abs();
+    interval.resolves(value) && is_shown
+}
+
+/// The larger half.
+fn larger(value: f64, Interval { low, high }: Interval) -> f64 {
+    (value - low.0).max(high.0 - value)
+}
+
+/// Whether one half is large, and far larger than the other; so it is where the value is infinite.
+fn is_lopsided(value: f64, interval: Interval) -> bool {
+    let larger = larger(value, interval);
+    let lesser = (value - interval.low.0).min(interval.high.0 - value);
+    // Where both are infinite they are no numbers, and neither condition holds.
+    value.is_infinite() || (larger > SMALL * value.abs() && larger > LOPSIDED * lesser)
+}
 
 /// One half of an interval may be so many times the other before both ends are shown.
 const LOPSIDED: f64 = 3.0;
@@ -165,24 +185,21 @@ const SMALL: f64 = 0.1;
 
 /// A figure, and its error: with its sign, the larger half of its interval; `(low..high)` where
 /// one half is large and far larger than the other, as of a quantile that is nearly a stall; or
-/// that the samples leave an end open.
+/// `unresolved` by [`is_resolved`].
 pub fn with_error(value: f64, interval: Option<Interval>, scale: f64) -> (String, Option<String>) {
     let v = value * scale;
     let Some(interval) = interval.filter(|_| !v.is_nan()) else {
         return (short(v), None);
     };
-    if !interval.resolves(value) {
+    if !is_resolved(value, interval) {
         return (short(v), Some(UNRESOLVED.into()));
     }
     let (low, high) = (interval.low.0 * scale, interval.high.0 * scale);
-    let (below, above) = (v - low, high - v);
-    let (lesser, larger) = (below.min(above), below.max(above));
-    // Where both are infinite they are no numbers, and neither condition holds.
-    if v.is_infinite() || (larger > SMALL * v.abs() && larger > LOPSIDED * lesser) {
+    if is_lopsided(value, interval) {
         let (low, high) = (rounded(low, f64::floor), rounded(high, f64::ceil));
         return (short(v), Some(format!("({low}..{high})")));
     }
-    let digits = decimals(larger, 2).max(decimals(v, 4));
+    let digits = decimals(larger(value, interval) * scale, 2).max(decimals(v, 4));
     let shown: f64 = fixed(v, digits).parse().unwrap_or(v);
     let error = (high - shown).max(shown - low).max(0.0);
     // Up, since an error must not be shown smaller than it is.
@@ -211,7 +228,7 @@ pub enum Room {
 
 /// A figure for a glance: its error in two significant digits, and the value to the error's last
 /// digit: `3.36 ±0.42`, `40000 ±13000`. `(low..high)` where one half is far larger than the other,
-/// `(unresolved)` where an end is open or the error is larger than the value.
+/// `(unresolved)` by [`is_resolved`].
 pub fn compact(
     value: f64,
     interval: Option<Interval>,
@@ -225,20 +242,15 @@ pub fn compact(
             Room::Little => (at_place(v, place(v), f64::round), None),
         };
     };
-    let unresolved = || {
+    if !is_resolved(value, interval) {
         let sign = if room == Room::Little { "±?".into() } else { format!("({UNRESOLVED})") };
-        (at_place(v, place(v), f64::round), Some(sign))
-    };
-    if !interval.resolves(value) {
-        return unresolved();
+        return (at_place(v, place(v), f64::round), Some(sign));
     }
     let (low, high) = (interval.low.0 * scale, interval.high.0 * scale);
-    let (below, above) = (v - low, high - v);
-    let (lesser, larger) = (below.min(above), below.max(above));
-    if v.is_infinite() || (larger > SMALL * v.abs() && larger > LOPSIDED * lesser) {
+    if is_lopsided(value, interval) {
         let (from, to) = (place(low), place(high));
         let ends = (at_place(low, from, f64::floor), at_place(high, to, f64::ceil));
-        let error = match (room, above > below) {
+        let error = match (room, high - v > v - low) {
             (Room::Enough, _) => format!("({}..{})", ends.0, ends.1),
             (Room::Little, true) => format!("≤{}", ends.1),
             (Room::Little, false) => format!("≥{}", ends.0),
@@ -246,9 +258,7 @@ pub fn compact(
         // No digit that neither end has.
         return (at_place(v, place(v).max(from.min(to)), f64::round), Some(error));
     }
-    if larger > v.abs() {
-        return unresolved();
-    }
+    let larger = larger(value, interval) * scale;
     if larger == 0.0 {
         return (short(v), Some("±0".into()));
     }
@@ -316,6 +326,22 @@ mod tests {
         assert_eq!(shown(100.0, 5.0, 101.0), pair("100.0", "(5.0..101)"));
         assert_eq!(shown(2.0, 1.99, 2.1), pair("2.000", "±0.10"), "a twentieth");
         assert_eq!(shown(f64::INFINITY, 5.07, f64::INFINITY), pair("inf", "(5.0..inf)"));
+    }
+
+    #[test]
+    fn an_error_above_its_figure_is_unresolved_in_every_view() {
+        let cases = [(76.2, -0.5, 152.9, true), (76.2, 0.5, 152.0, false), (4.0, 3.9, 90.0, false)];
+        for (value, low, high, is_unresolved) in cases {
+            let both = Interval { low: Value(low), high: Value(high) };
+            let error = compact(value, Some(both), 1.0, Room::Enough).1.unwrap();
+            assert_eq!(error == "(unresolved)", is_unresolved, "{error}");
+            let little = compact(value, Some(both), 1.0, Room::Little).1.unwrap();
+            assert_eq!(little == "±?", is_unresolved, "{little}");
+            let page = interval_on_page(value, both, 1.0);
+            for error in [shown(value, low, high).1, page, interval(value, Some(both), short)] {
+                assert_eq!(error == "unresolved", is_unresolved, "{error}");
+            }
+        }
     }
 
     #[test]
@@ -413,6 +439,7 @@ mod tests {
             let width = value * 10f64.powi(power);
             let (low, high) = (value - down * width, value + up * width);
             let (v, e) = shown(value, low, high);
+            prop_assume!(e != UNRESOLVED);
             let v: f64 = v.parse().unwrap();
             let (below, above) = match e.strip_prefix('±') {
                 Some(e) => (v - e.parse::<f64>().unwrap(), v + e.parse::<f64>().unwrap()),

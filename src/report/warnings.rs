@@ -2,7 +2,7 @@
 
 use super::model::{Cell, Source, Table};
 use crate::options::{self, each_once};
-use crate::record::schema::{Noise, RateMetric, Record, RecordedWarning, Subject};
+use crate::record::schema::{Noise, RateMetric, Record, RecordedWarning, Run, Subject};
 use crate::warning::Severity;
 use std::cmp::Reverse;
 
@@ -11,12 +11,14 @@ const NAMED: usize = 3;
 
 /// The kind of a CPU that loses time to something else.
 const NOISY_CORE: &str = "noisy_core";
+/// The kind of a rate that differs from round to round.
+const VARIED_RATE: &str = "rate_varies";
 /// From this quantile on a latency is one of the tail.
 const TAIL: f64 = 0.99;
 
 /// Warnings of one kind.
 pub struct Group<'a> {
-    /// Those that differ in their sentences.
+    /// Those that differ in their sentences, the worst first.
     pub entries: Vec<Entry<'a>>,
 }
 
@@ -24,44 +26,79 @@ pub struct Group<'a> {
 pub struct Entry<'a> {
     /// The warning.
     pub warning: &'a RecordedWarning,
+    /// By which those of a kind are compared.
+    magnitude: Option<f64>,
     /// Runs, or hosts as `on node07`.
     pub labels: Vec<String>,
 }
 
 /// All warnings of a record, and `more` that are found beside it.
 pub fn of_record<'a>(record: &'a Record, more: &'a [RecordedWarning]) -> Vec<Group<'a>> {
-    let whole = more.iter().chain(&record.warnings).map(|warning| (warning, None));
-    let runs = record.runs.iter().flat_map(|run| {
-        run.warnings.iter().map(move |warning| (warning, Some(run.label.as_str())))
-    });
-    grouped(whole.chain(runs))
+    let found = |warning: &'a RecordedWarning, run: Option<&'a Run>| Found {
+        magnitude: warning.magnitude.or_else(|| magnitude_in(record, run, warning)),
+        ..Found::new(warning, run.map(|run| run.label.as_str()))
+    };
+    let whole = more.iter().chain(&record.warnings).map(|warning| found(warning, None));
+    let runs = record.runs.iter();
+    let runs = runs.flat_map(|run| run.warnings.iter().map(move |one| found(one, Some(run))));
+    by_kind(whole.chain(runs))
+}
+
+/// The magnitude of a warning by the figures of its record, which an older build wrote without one.
+fn magnitude_in(record: &Record, run: Option<&Run>, warning: &RecordedWarning) -> Option<f64> {
+    match (warning.kind.as_str(), &warning.subject) {
+        (NOISY_CORE, Some(Subject::Cpu(cpu))) => {
+            record.noise.iter().find(|noise| noise.cpu == *cpu).map(Noise::share)
+        }
+        (VARIED_RATE, Some(Subject::Metric(name))) => {
+            let rate = &run?.rates.iter().find(|rate| rate.metric.name() == name)?.rate;
+            rate.interval?.reach(rate.value)
+        }
+        _ => None,
+    }
 }
 
 /// A warning with the label of its run, or of its host.
-type Labelled<'a> = (&'a RecordedWarning, Option<String>);
+struct Found<'a> {
+    warning: &'a RecordedWarning,
+    label: Option<String>,
+    magnitude: Option<f64>,
+}
+
+impl<'a> Found<'a> {
+    fn new(warning: &'a RecordedWarning, run: Option<&str>) -> Found<'a> {
+        let host = match &warning.subject {
+            Some(Subject::Host(host)) => Some(format!("on {host}")),
+            _ => None,
+        };
+        let label = run.map(str::to_string).or(host);
+        Found { warning, label, magnitude: warning.magnitude }
+    }
+}
 
 /// Warnings by their kinds, each with the label of its run.
 pub fn grouped<'a>(
     warnings: impl IntoIterator<Item = (&'a RecordedWarning, Option<&'a str>)>,
 ) -> Vec<Group<'a>> {
-    let labelled = warnings.into_iter().map(|(warning, run)| {
-        let host = match &warning.subject {
-            Some(Subject::Host(host)) => Some(format!("on {host}")),
-            _ => None,
-        };
-        (warning, run.map(str::to_string).or(host))
-    });
-    let entry = |alike: Vec<Labelled<'a>>| {
-        let warning = alike[0].0;
-        Entry { warning, labels: alike.into_iter().filter_map(|(_, label)| label).collect() }
+    by_kind(warnings.into_iter().map(|(warning, run)| Found::new(warning, run)))
+}
+
+fn by_kind<'a>(found: impl Iterator<Item = Found<'a>>) -> Vec<Group<'a>> {
+    let entry = |alike: Vec<Found<'a>>| Entry {
+        warning: alike[0].warning,
+        magnitude: alike[0].magnitude,
+        labels: alike.into_iter().filter_map(|one| one.label).collect(),
     };
-    let group = |kind: Vec<Labelled<'a>>| {
-        let sentences = options::grouped(kind, |(a, of_a), (b, of_b)| {
-            a.sentence == b.sentence && of_a.is_none() == of_b.is_none()
+    let group = |kind: Vec<Found<'a>>| {
+        let sentences = options::grouped(kind, |a, b| {
+            a.warning.sentence == b.warning.sentence && a.label.is_none() == b.label.is_none()
         });
-        Group { entries: sentences.into_iter().map(entry).collect() }
+        let mut entries: Vec<Entry<'a>> = sentences.into_iter().map(entry).collect();
+        let magnitude = |entry: &Entry<'_>| entry.magnitude.unwrap_or(f64::NEG_INFINITY);
+        entries.sort_by(|one, other| magnitude(other).total_cmp(&magnitude(one)));
+        Group { entries }
     };
-    let kinds = options::grouped(labelled, |(a, _), (b, _)| a.kind == b.kind);
+    let kinds = options::grouped(found, |a, b| a.warning.kind == b.warning.kind);
     let mut groups: Vec<Group<'a>> = kinds.into_iter().map(group).collect();
     // What weakens all figures comes before what weakens some, and those before one.
     groups.sort_by_key(|group| Reverse((group.first().severity, group.reach())));
@@ -73,12 +110,26 @@ impl<'a> Entry<'a> {
     pub fn is_of_hosts(&self) -> bool {
         matches!(self.warning.subject, Some(Subject::Host(_)))
     }
+
+    /// How often it was found.
+    fn count(&self) -> usize {
+        self.labels.len().max(1)
+    }
 }
 
 impl<'a> Group<'a> {
     /// Stands for the kind, its severity and advice.
     pub fn first(&self) -> &'a RecordedWarning {
         self.entries[0].warning
+    }
+
+    /// Of how many the first is shown: `worst of 10`; empty where it is alone.
+    pub fn place_of_first(&self) -> String {
+        let place = if self.entries[0].magnitude.is_some() { "worst" } else { "one" };
+        match self.entries.len() {
+            0 | 1 => String::new(),
+            _ => format!("{place} of {}", self.entries.iter().map(Entry::count).sum::<usize>()),
+        }
     }
 
     /// How many runs it weakens.
@@ -100,10 +151,10 @@ impl<'a> Group<'a> {
 /// particular about all of its run. What weakens the whole record marks no figure, except the noise
 /// of a CPU: it is about the quantiles that the share of its time reaches.
 pub fn mark<'a>(record: &Record, tables: impl Iterator<Item = &'a mut Table>) {
-    let lost = |noise: &Noise| noise.lost_ns / noise.observed_ns.max(1.0);
     let is_noisy = record.warnings.iter().any(|warning| warning.kind == NOISY_CORE);
     let all = record.noise.iter().chain(record.hosts.iter().flat_map(|host| &host.noise));
-    let tail = if is_noisy { 1.0 - all.map(lost).fold(0.0, f64::max) } else { f64::INFINITY };
+    let tail =
+        if is_noisy { 1.0 - all.map(Noise::share).fold(0.0, f64::max) } else { f64::INFINITY };
     let is_weak = |source: &Source| {
         let run = record.runs.iter().find(|run| run.index == source.run);
         let own =

@@ -5,6 +5,7 @@ use super::counts::add;
 use super::threads::{self, ended};
 use super::{overhead, stalls};
 use crate::clock::Timebase;
+use crate::control::fault::Fault;
 use crate::control::protocol::Outcome;
 use crate::loops::waiter::ADAPTIVE_SPIN;
 use crate::plan::{Case, Plan, Rounds};
@@ -245,8 +246,15 @@ impl RunSoFar {
         summarize_live(&live.collect::<Vec<_>>(), series, threshold_ns)
     }
 
-    /// The run as it stands in the record.
-    pub fn into_run(mut self, plan: &Plan, completion: Completion, instrument: &Instrument) -> Run {
+    /// The run as it stands in the record; `cause` is why one ended early that had no fault itself.
+    pub fn into_run(
+        mut self,
+        plan: &Plan,
+        completion: Completion,
+        instrument: &Instrument,
+        cause: &Fault,
+    ) -> Run {
+        self.stop.get_or_insert_with(|| Err(cause.clone()));
         let threshold_ns = plan.threshold.0 as f64;
         let metrics: Vec<Metric> = self.series.keys().copied().collect();
         let mut figures = Vec::new();
@@ -274,7 +282,7 @@ impl RunSoFar {
         let stopped = match &self.stop {
             Some(Ok(sentence)) => sentence.clone(),
             Some(Err(fault)) => fault.to_string(),
-            None => format!("only {} rounds were measured", self.rounds.len()),
+            None => String::new(),
         };
         Run {
             complete,

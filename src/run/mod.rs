@@ -164,7 +164,8 @@ pub fn run(
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
     let complete_run = |number: usize| runs[number].analysis.complete(plan, &runs, number);
     let completions: Vec<_> = (0..runs.len()).map(complete_run).collect();
-    let into_run = |(run, completion): (RunSoFar, _)| run.into_run(plan, completion, &instrument);
+    let ended = warnings::cause_of_end(context, &faults);
+    let into_run = |(run, done): (RunSoFar, _)| run.into_run(plan, done, &instrument, &ended);
     let runs = sides::noted(context, plan, runs.into_iter().zip(completions).map(into_run));
     Ok(Record {
         pairs: pairs::figures(plan, &runs),

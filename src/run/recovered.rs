@@ -97,7 +97,8 @@ fn finish(run: &mut Run, series: &Series, threshold_ns: f64, planned: u32) -> Op
         return None;
     }
     if !run.complete && done < planned {
-        let incomplete = Warning::Incomplete { done, planned };
+        let why = "the run ended early".to_owned();
+        let incomplete = Warning::Incomplete { done, planned, why };
         run.warnings.push(RecordedWarning::from(&incomplete));
     }
     let unsaved: u64 = run.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
@@ -167,10 +168,10 @@ mod tests {
         let run = recovered(17, Some(24), None);
         assert!(!run.complete);
         assert_eq!(run.stopped, "the run ended early; 17 rounds were saved");
-        assert_eq!(sentences(&run), ["incomplete: 17 of 24 rounds were measured"]);
+        assert_eq!(sentences(&run), ["17 of 24 rounds were completed: the run ended early"]);
         assert_eq!(
             sentences(&recovered(4, None, None))[0],
-            "incomplete: 4 of 6 rounds were measured"
+            "4 of 6 rounds were completed: the run ended early"
         );
     }
 

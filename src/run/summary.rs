@@ -106,7 +106,7 @@ pub fn shared_cpus(shared: &BTreeSet<u32>) -> Option<Warning> {
 fn noisy(noise: &[Noise]) -> impl Iterator<Item = Warning> {
     let observed = noise.iter().filter(|noise| noise.observed_ns > 0.0);
     observed.filter_map(|noise| {
-        let share = noise.lost_ns / noise.observed_ns;
+        let share = noise.share();
         let warning = Warning::NoisyCore { cpu: noise.cpu, share, longest_ns: noise.longest_ns };
         (share > NOISE_LIMIT).then_some(warning)
     })

@@ -1,6 +1,8 @@
 //! What weakens the figures of a run.
 
+use super::RunContext;
 use super::analysis::{Arrivals, RunSoFar};
+use crate::control::fault::Fault;
 use crate::loops::Ended;
 use crate::plan::request::ROUNDS;
 use crate::plan::{Case, Plan, Schedule};
@@ -12,6 +14,7 @@ use crate::stats::warnings::{of_rate, of_series, of_summary};
 use crate::stats::{Metric, RateMetric};
 use crate::transport::Role;
 use crate::warning::Warning;
+use std::sync::atomic::Ordering;
 
 /// The interface that has no wire.
 const LOOPBACK: &str = "lo";
@@ -41,6 +44,15 @@ fn share(part: u64, of: u64) -> f64 {
     part as f64 / of.max(1) as f64
 }
 
+/// Why runs ended early that had no fault themselves.
+pub(super) fn cause_of_end(context: &RunContext<'_>, faults: &[String]) -> Fault {
+    match (context.interrupted.load(Ordering::Relaxed), faults.last()) {
+        (false, Some(fault)) => Fault::new(fault.as_str()),
+        (false, None) => Fault::new("the run ended early"),
+        (true, _) => Fault::Interrupted,
+    }
+}
+
 impl RunSoFar {
     /// Adds the warnings of the figures, the processes and the generator.
     pub(super) fn warn(&mut self, figures: &[Figure], rates: &[RateFigure], plan: &Plan) {
@@ -68,8 +80,9 @@ impl RunSoFar {
         let done = self.rounds.iter().filter(went_well).count() as u32;
         // Of an interval's width the first rounds say how many are needed.
         let planned = self.enough.unwrap_or(plan.rounds.least).max(1);
-        let incomplete = Warning::Incomplete { done, planned };
-        found.extend((!self.is_complete()).then_some(incomplete));
+        if let Some(Err(fault)) = &self.stop {
+            found.push(Warning::Incomplete { done, planned, why: fault.to_string() });
+        }
         self.warnings.extend(found);
     }
 
@@ -233,9 +246,13 @@ mod tests {
         let mut run = run_so_far(&plan);
         run.rounds = vec![Round::default(); 17];
         run.enough = Some(30);
+        run.stop = Some(Err(Fault::Interrupted));
         run.warn(&[], &[], &plan);
         let said = sentences(&run);
-        assert!(said.contains(&"incomplete: 17 of 30 rounds were measured".into()), "{said:?}");
+        assert!(
+            said.contains(&"17 of 30 rounds were completed: interrupted by the user".into()),
+            "{said:?}"
+        );
     }
 
     #[test]

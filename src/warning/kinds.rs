@@ -4,9 +4,9 @@
 //! and names the figure and the numbers; what needs more words stands in docs/warnings.md.
 
 use super::Subject::{Cpu, Interface, Metric, Role};
-use super::number::{counted, many, percent, time};
+use super::number::{of_missing, percent, time};
 use super::{RecordedWarning, Severity};
-use crate::units::quantile_name;
+use crate::units::{counted, quantile_name};
 
 /// What a field of this name says that a warning is about.
 macro_rules! subject {
@@ -27,12 +27,18 @@ macro_rules! subject {
     };
 }
 
-/// Declares a variant a line of the table; nothing can be left out of one.
+fn share(part: u32, of: u32) -> f64 {
+    f64::from(part) / f64::from(of)
+}
+
+/// Declares a variant a line of the table. `size`: by which warnings of a kind are compared, the
+/// larger the worse; without one they are alike.
 macro_rules! warnings {
     ($(
         $(#[$doc:meta])*
         $kind:literal $severity:ident $variant:ident $({ $($field:ident: $type:ty),* $(,)? })?
         $(about $subject:expr,)?
+        $(size $size:expr,)?
         says($($sentence:tt)*),
         advises($($advice:tt)*);
     )*) => {
@@ -55,6 +61,7 @@ macro_rules! warnings {
                         severity: Severity::$severity,
                         subject: None$($(.or(subject!($field $field)))*)?$(.or(Some($subject)))?,
                         sentence: format!($($sentence)*),
+                        magnitude: None$(.or(Some($size)))?.filter(|size: &f64| size.is_finite()),
                         advice: format!($($advice)*),
                     },)*
                 }
@@ -67,12 +74,14 @@ warnings! {
     // What was measured is not what was asked for.
 
     /// Not everything that was planned has been measured.
-    "incomplete" Severe Incomplete { done: u32, planned: u32 }
-    says("incomplete: {done} of {planned} rounds were measured"),
-    advises("see why the rounds ended, then run it again");
+    "incomplete" Severe Incomplete { done: u32, planned: u32, why: String }
+    size 1.0 - share(*done, *planned),
+    says("{done} of {planned} rounds were completed: {why}"),
+    advises("run it again once the reason is gone");
 
     /// Messages came with another payload than was sent.
     "corrupt_payload" Severe CorruptPayload { count: u64 }
+    size *count as f64,
     says("{count} messages arrived with a payload that differs from the one sent"),
     advises("check adapter, cable, driver and memory before you trust this path");
 
@@ -84,6 +93,7 @@ warnings! {
     /// The generator did not reach the offered rate.
     "generator_bound" Severe GeneratorBound { offered: f64, achieved: f64 }
     about Metric("offered_rate".into()),
+    size offered / achieved,
     says("generator-bound: {achieved:.0} of {offered:.0} messages/s were sent; \
           the transport was not the limit"),
     advises("lower --rate, or use a faster CPU for the client");
@@ -91,6 +101,7 @@ warnings! {
     /// Two sources of the offset between two hosts' clocks cannot both be true.
     "clocks_disagree" Severe ClocksDisagree { by: &'static str, beyond_ns: f64 }
     about Metric("one_way".into()),
+    size *beyond_ns,
     says("{by} contradicts the clock offset by {} beyond all bounds: do not trust one_way",
          time(*beyond_ns)),
     advises("check PTP on both hosts, and watch their clocks with `wiregauge clocks`");
@@ -105,6 +116,7 @@ warnings! {
 
     /// A figure below the clock-error bound was dropped.
     "below_clock_bound" Warning BelowClockBound { metric: &'static str, bound_ns: f64, p50_ns: f64 }
+    size bound_ns / p50_ns,
     says("{metric} dropped: its median ({}) is below the clock-error bound ({})",
          time(*p50_ns), time(*bound_ns)),
     advises("use `latency` (half_rtt), or a quieter network between the hosts");
@@ -112,8 +124,9 @@ warnings! {
     /// A host's clock was set, or changed its rate, while rounds ran.
     "clock_stepped" Warning ClockStepped { times: u64 }
     about Metric("one_way".into()),
+    size *times as f64,
     says("a host's clock was stepped or changed its rate ({}): the clock-error bound is wide",
-         many(*times, "time")),
+         counted(*times, "time")),
     advises("stop what sets the clock during a run (ntpd, chronyd, ptp4l)");
 
     /// An end of rounds that were to start at one instant started later.
@@ -124,6 +137,7 @@ warnings! {
         bound_ns: f64,
         allowed_ns: f64,
     }
+    size *late_ns,
     says("{end} started round {round} {} late (±{}): the others ran uncontended",
          time(*late_ns), time(*bound_ns)),
     advises("check the load of that host, or measure fewer pairs at once (allowed: {})",
@@ -131,6 +145,7 @@ warnings! {
 
     /// A latency is within what the measuring loop adds.
     "below_overhead" Warning BelowOverhead { metric: &'static str, p50_ns: f64, error_ns: f64 }
+    size error_ns / p50_ns,
     says("the median of {metric} ({}) is within what the measuring loop adds ({})",
          time(*p50_ns), time(*error_ns)),
     advises("take it as an upper bound: the transport is faster than this clock and CPU can show");
@@ -149,14 +164,16 @@ warnings! {
 
     /// Threads of one end take turns on a CPU.
     "fewer_cpus" Warning FewerCpus { threads: u32, cpus: u32 }
+    size share(*threads, *cpus),
     says("{threads} threads of an end share {}: messages wait until their thread is scheduled",
-         many(u64::from(*cpus), "CPU")),
+         counted(u64::from(*cpus), "CPU")),
     advises("use fewer --threads, or name more CPUs with --cpus");
 
     /// In some rounds no time was found in which all threads were under way.
     "threads_not_concurrent" Warning ThreadsNotConcurrent { rounds: u32 }
+    size f64::from(*rounds),
     says("no rate of {}: one flow finished before another had warmed up",
-         many(u64::from(*rounds), "round")),
+         counted(u64::from(*rounds), "round")),
     advises("use --time instead of --count");
 
     /// No round has enough messages for a rate.
@@ -188,6 +205,7 @@ warnings! {
 
     /// A measuring CPU may enter an idle state that takes long to leave.
     "deep_idle" Warning DeepIdle { cpus: String, state: String, exit_us: u64, limit_us: u64 }
+    size *exit_us as f64,
     says("{cpus} may enter idle state {state}: an end that sleeps wakes up to {exit_us} us late"),
     advises("disable it (cpupower idle-set -D {limit_us}), or use --wait busy");
 
@@ -198,6 +216,7 @@ warnings! {
 
     /// A measuring core loses time to something else.
     "noisy_core" Warning NoisyCore { cpu: u32, share: f64, longest_ns: f64 }
+    size *share,
     says("above {} the tail is machine noise: CPU {cpu} lost {} of its time (longest gap {})",
          quantile_name(((1.0 - share) * 100.0).floor() / 100.0),
          percent(*share), time(*longest_ns)),
@@ -205,6 +224,7 @@ warnings! {
 
     /// The machine had other work.
     "other_load" Warning OtherLoad { load: f64, cpus: u32 }
+    size load / f64::from(*cpus),
     says("load average {load:.2} on {cpus} CPUs: other processes competed with the measurement"),
     advises("stop other processes, or isolate CPUs (isolcpus=, nohz_full=)");
 
@@ -220,6 +240,7 @@ warnings! {
 
     /// The kernel took the CPU from a role.
     "involuntary_switches" Warning InvoluntarySwitches { role: &'static str, count: u64 }
+    size *count as f64,
     says("the kernel took the CPU from the {role} {count} times: the tail includes these pauses"),
     advises("stop other processes, or isolate CPUs (isolcpus=, nohz_full=)");
 
@@ -230,6 +251,7 @@ warnings! {
 
     /// Memory was touched for the first time while it measured.
     "page_faults" Warning PageFaults { role: &'static str, count: u64 }
+    size *count as f64,
     says("the {role} had {count} page faults while it measured: the tail includes them"),
     advises("free memory, and allow it to be locked (ulimit -l unlimited)");
 
@@ -247,24 +269,28 @@ warnings! {
 
     /// A quantile is not shown.
     "too_few_samples" Note TooFewSamples { metric: &'static str, p: f64, count: u64, needed: u64 }
+    size *needed as f64 / *count as f64,
     says("{count} samples are too few for {} of {metric}, which needs {needed}", quantile_name(*p)),
     advises("raise --count, --time or --rounds");
 
     /// There are too few rounds for an interval between them that covers as often as stated.
     "few_rounds" Note FewRounds { rounds: u32, missed: f64 }
+    size *missed,
     says("with {}, a state that 30 % of rounds have is missed with a probability of {}",
-         many(u64::from(*rounds), "round"), percent(*missed)),
+         counted(u64::from(*rounds), "round"), percent(*missed)),
     advises("raise --rounds: a 95 % interval between rounds needs 6; \
              with 10 the probability is 3 %");
 
     /// Rounds differ by more than chance within them explains.
     "rounds_disagree" Warning RoundsDisagree { metric: &'static str, p: f64, ratio: f64 }
+    size *ratio,
     says("{} of {metric} varies {ratio:.1}x more between rounds than within one",
          quantile_name(*p)),
     advises("find what differs between processes (CPU, memory placement); raise --rounds");
 
     /// The rates of rounds differ.
     "rate_varies" Warning RateVaries { metric: &'static str, share: f64 }
+    size *share,
     says("{metric} is known only to ±{}: it differs from round to round", percent(*share)),
     advises("find what differs between processes (CPU, memory placement); raise --rounds");
 
@@ -276,9 +302,10 @@ warnings! {
         z: f64,
         rounds: u64,
     }
+    size change.abs(),
     says("not stationary: {metric} {} {} during round {round} (z = {z:.1}; so in {})",
          if *change > 0.0 { "rose" } else { "fell" }, percent(change.abs()),
-         many(*rounds, "round")),
+         counted(*rounds, "round")),
     advises("raise --warmup, and look for what changes (CPU frequency, other processes)");
 
     /// The start of the rounds is slower than the rest.
@@ -288,8 +315,9 @@ warnings! {
         rounds: u64,
         window: u64,
     }
+    size *excess,
     says("warm-up too short: {metric} is {} higher at the start of {} than later",
-         percent(*excess), many(*rounds, "round")),
+         percent(*excess), counted(*rounds, "round")),
     advises("raise --warmup by {window} messages");
 
     /// Neighbouring samples are not independent.
@@ -299,41 +327,48 @@ warnings! {
         count: u64,
         effective_n: f64,
     }
+    size *count as f64 / effective_n,
     says("{metric} is autocorrelated: effective n = {effective_n:.0} of {count} samples at {}",
          quantile_name(*p)),
     advises("nothing is wrong: intervals account for it; more --rounds narrow them");
 
     /// Not every sample was kept.
     "histogram_only" Note HistogramOnly { count: u64, of: u64 }
+    size *count as f64 / *of as f64,
     says("{count} of {of} samples are only in the histogram: error 0.05 %, time order unknown"),
     advises("use a shorter --time to keep every sample");
 
     /// One message, or one time between two stamps, stands out.
     "stall" Note Stall { length_ns: f64, at_s: f64, round: u32, why: String }
+    size *length_ns,
     says("one gap of {} at {at_s:.1} s of round {round}: {why}", time(*length_ns)),
     advises("isolate the CPUs (isolcpus=, nohz_full=); \
              if neither end waited, check the hypervisor and the network");
 
     /// Messages never came.
     "loss" Warning Loss { lost: u64, sent: u64, in_figures: bool }
+    size *lost as f64 / *sent as f64,
     says("{lost} of {sent} messages were lost ({}); {}",
-         percent(*lost as f64 / (*sent).max(1) as f64), counted(*in_figures)),
+         percent(*lost as f64 / (*sent).max(1) as f64), of_missing(*in_figures)),
     advises("where no loss is expected: lower the rate, or raise the receive buffer");
 
     /// Messages were under way when a round over a reliable transport ended.
     "unfinished" Note Unfinished { unfinished: u64, sent: u64, in_figures: bool }
+    size *unfinished as f64 / *sent as f64,
     says("{unfinished} of {sent} messages were under way when their round ended; {}",
-         counted(*in_figures)),
+         of_missing(*in_figures)),
     advises("raise --time, or let fewer messages be outstanding");
 
     /// Requests that the schedule intended were never sent.
     "unsent" Warning Unsent { unsent: u64, sent: u64 }
     about Metric("response".into()),
+    size *unsent as f64 / *sent as f64,
     says("{unsent} requests were due but never sent ({sent} were); their response is infinite"),
     advises("lower --rate (rpc: --rps): the server does not keep up with it");
 
     /// Messages had a number that was never sent.
     "unknown_sequence" Warning UnknownSequence { messages: u64 }
+    size *messages as f64,
     says("{messages} messages had a sequence number that was never sent; no figure has them"),
     advises("find what renumbers messages; for a VILLASnode, set original_sequence_no");
 
@@ -342,6 +377,7 @@ warnings! {
     /// Messages were posted later than their intended time.
     "generator_late" Warning GeneratorLate { share: f64, allowed_ns: f64, worst_ns: f64 }
     about Metric("response".into()),
+    size *share,
     says("{} of messages were posted more than {} late (worst {}); response includes it",
          percent(*share), time(*allowed_ns), time(*worst_ns)),
     advises("lower --rate, or give the client an isolated CPU");
@@ -349,6 +385,7 @@ warnings! {
     /// Requests that were due waited for a buffer, or because too many were outstanding.
     "generator_blocked" Warning GeneratorBlocked { times: u64, sent: u64 }
     about Metric("response".into()),
+    size *times as f64 / *sent as f64,
     says("{times} of {sent} requests were held up: no buffer, or too many outstanding"),
     advises("lower the load, or raise --window (rpc: --outstanding)");
 
@@ -364,11 +401,13 @@ warnings! {
 
     /// A stream's file does not have all samples that arrived.
     "file_incomplete" Warning FileIncomplete { left_out: u64 }
+    size *left_out as f64,
     says("the stream's file lacks {left_out} samples that arrived: it was slower than the stream"),
     advises("write to a faster disk, or lower --rate; the figures include all samples");
 
     /// A stream's file could not be written to its end.
     "file_failed" Warning FileFailed { left_out: u64, reason: String }
+    size *left_out as f64,
     says("the stream's file lacks {left_out} samples that arrived: {reason}"),
     advises("name a file that can be written; the figures include all samples");
 
@@ -381,16 +420,19 @@ warnings! {
 
     /// Curves lack samples that were only counted.
     "curve_incomplete" Note CurveIncomplete { of: String, left_out: u64, shown: u64 }
+    size *left_out as f64 / *shown as f64,
     says("{of}: the curve shows {shown} samples; {left_out} are only in the histogram"),
     advises("read quantiles from the table, which includes all samples");
 
     /// The record and its samples have different numbers of samples.
     "sample_count_differs" Severe SampleCountDiffers { of: String, figures: u64, samples: u64 }
+    size figures.abs_diff(*samples) as f64,
     says("{of}: the figures cover {figures} samples, the curves {samples}"),
     advises("samples.parquet and record.json are from different runs: do not use them");
 
     /// The record and its samples have different maxima.
     "maximum_differs" Severe MaximumDiffers { of: String, figures_ns: f64, sample_ns: f64 }
+    size (figures_ns - sample_ns).abs(),
     says("{of}: the largest sample is {sample_ns} ns, the figures say {figures_ns} ns"),
     advises("samples.parquet and record.json are from different runs: do not use them");
 }

@@ -13,7 +13,7 @@ mod tests;
 
 pub use kinds::{KINDS, Warning};
 
-use crate::options::each_once;
+use crate::options::grouped;
 use serde::{Deserialize, Serialize};
 
 crate::options::named_enum! {
@@ -46,7 +46,7 @@ pub enum Subject {
 }
 
 /// A warning as it stands in the record. Docs: `docs/warnings.md`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedWarning {
     /// A stable name, e.g. `unpinned`.
     pub kind: String,
@@ -56,6 +56,9 @@ pub struct RecordedWarning {
     pub subject: Option<Subject>,
     /// What weakens which figure, with the numbers.
     pub sentence: String,
+    /// How strong it is among warnings of its kind: the larger, the worse. `None`: the kind has no
+    /// such number, or an older build wrote the record.
+    pub magnitude: Option<f64>,
     /// What to do.
     pub advice: String,
 }
@@ -66,8 +69,15 @@ impl RecordedWarning {
         RecordedWarning { subject: Some(Subject::Host(host.into())), ..warning.into() }
     }
 
-    /// Of warnings, each once.
+    /// Of warnings that say the same, the strongest.
     pub fn each_once(warnings: &[Warning]) -> Vec<Self> {
-        each_once(warnings.iter().map(Self::from))
+        let alike = |a: &Self, b: &Self| {
+            (&a.kind, &a.subject, &a.sentence, &a.advice)
+                == (&b.kind, &b.subject, &b.sentence, &b.advice)
+        };
+        let strongest = |alike: Vec<Self>| {
+            alike.into_iter().reduce(|a, b| if b.magnitude > a.magnitude { b } else { a })
+        };
+        grouped(warnings.iter().map(Self::from), alike).into_iter().filter_map(strongest).collect()
     }
 }

@@ -22,12 +22,7 @@ pub fn time(ns: f64) -> String {
     format!("{x:.digits$} {unit}")
 }
 
-/// A number of things: `1 round`, `3 rounds`.
-pub fn many(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// Whether figures include messages that did not arrive.
-pub fn counted(in_figures: bool) -> &'static str {
+pub fn of_missing(in_figures: bool) -> &'static str {
     if in_figures { "they count as infinitely late" } else { "no figure includes them" }
 }

@@ -46,10 +46,10 @@ fn of_machine() -> Vec<Warning> {
 
 fn of_samples() -> Vec<Warning> {
     use Warning::*;
-    let (metric, many) = ("half_rtt", 1_000_000_000);
+    let (metric, many, s) = ("half_rtt", 1_000_000_000, str::to_string);
     let of = || "latency tcp busy 64 B half_rtt".to_string();
     vec![
-        Incomplete { done: 20, planned: 30 },
+        Incomplete { done: 20, planned: 30, why: s("interrupted by the user") },
         CorruptPayload { count: many },
         GeneratorBound { offered: 1e7, achieved: 9_123_456.0 },
         TooFewSamples { metric, p: 0.9999, count: 99_999, needed: 100_000 },

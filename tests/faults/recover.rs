@@ -122,7 +122,7 @@ fn a_disk_that_fills_during_a_run_keeps_the_rounds_before() {
     assert_eq!(left("code"), "3\n", "{said}");
     // The tables of what was measured are shown all the same, and how to get at it.
     let (shown, errors) = (left("stdout"), left("stderr"));
-    assert!(shown.contains("tcp") && shown.contains("incomplete"), "{said}");
+    assert!(shown.contains("tcp") && shown.contains("INCOMPLETE"), "{said}");
     assert!(shown.contains("is full") && shown.contains("wiregauge recover "), "{said}");
     assert!(errors.contains("abandoned") && !errors.contains("panicked"), "{said}");
     is_partial(&scratch.join("run"), 3);

@@ -17,9 +17,9 @@ const HYPERFINE_WORDS: &[Word] = &[
     option(&["-P", "--parameter-scan"], "--size A..B+STEP", "or `*FACTOR`, or `/STEPS`"),
     option(&["--export-json"], "--json", ""),
     command(&["--export-csv"], "export DIR --format csv", "every sample, not a row a command"),
-    nothing(&["--export-markdown"], "the tables are in report.html"),
+    option(&["--export-markdown"], "--markdown FILE", "of a comparison"),
     nothing(&["-N", "--shell"], "no shell is started"),
-    nothing(&["--style"], "the tables are plain where the output is no terminal"),
+    option(&["--style"], "--color WHEN", "plain where the output is no terminal"),
 ];
 
 pub const USUAL: Peer = Peer { name: "Other words", about: "", words: USUAL_WORDS };

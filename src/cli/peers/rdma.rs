@@ -75,8 +75,8 @@ const PERFTEST_WORDS: &[Word] = &[
     option(&["-T"], "--traffic-class N", ""),
     option(&["--outs"], "--window N", "outstanding operations"),
     option(&["-A", "--atomic-type"], "--operation NAME", "fetch_add or compare_swap"),
-    option(&["-w", "--limit-bw"], "--json", "judge the record by `wiregauge compare`"),
-    option(&["-y", "--limit-msgrate"], "--json", "judge the record by `wiregauge compare`"),
+    option(&["-w", "--limit-bw"], "--fail-if LIMIT", "such as bandwidth<10Gb/s"),
+    option(&["-y", "--limit-msgrate"], "--fail-if LIMIT", "such as message_rate<1M/s"),
     option(
         &["-H", "--report-histogram", "-U", "--report-unsorted"],
         "--out DIR",
@@ -92,13 +92,13 @@ const PERFTEST_WORDS: &[Word] = &[
     nothing(&["-p"], PORTS),
     nothing(&["-F", "--cpu-freq"], "the clock is measured; a wrong governor is a warning"),
     nothing(&["-C", "--report-cycles"], "times are in ns to s, never in cycles"),
-    nothing(&["-f", "--margin"], "the warm-up is set with --warmup N"),
+    option(&["-f", "--margin"], "--warmup N", "messages at the start, not seconds"),
     nothing(&["-z", "--comm-rdma-cm"], "the ends exchange addresses by the control channel"),
     nothing(&["-g", "--mcg", "-M", "--mgid"], "multicast is not measured"),
     nothing(&["-N", "--nopeak"], "no peak is computed"),
     nothing(&["--cpu-util"], "CPU time per message is always in the record"),
-    nothing(&["--report-gbits"], "figures carry their units"),
-    nothing(&["--run-infinitely"], "a run ends: use a long --time"),
+    nothing(&["--report-gbits"], "the tables have MB/s and Gb/s"),
+    option(&["--run-infinitely"], "--time TIME", "a run ends: use a long one"),
 ];
 
 pub const QPERF: Peer = Peer {
@@ -176,9 +176,10 @@ const QPERF_WORDS: &[Word] = &[
     option(&["-f", "--flip"], "--hosts HOST,here", "the first host is the client"),
     option(&["-cm", "--use_cm"], "--connect cm", "with `--transport verbs`"),
     nothing(&["-p", "-lp", "--listen_port"], PORTS),
-    nothing(&["-v", "-vv"], "all is in the record and in report.html"),
+    option(&["-v", "-vv"], "--verbose", "the record and report.html have all of it"),
     nothing(&["-e", "--precision"], "the digits of a figure follow its interval"),
-    nothing(&["-ub", "--use_bits_per_sec", "-uu", "--unify_units"], "figures carry their units"),
+    nothing(&["-ub", "--use_bits_per_sec"], "the tables have MB/s and Gb/s"),
+    nothing(&["-uu", "--unify_units"], "a column has one unit"),
 ];
 
 pub const OSU: Peer = Peer {

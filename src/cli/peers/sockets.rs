@@ -10,9 +10,9 @@ const TABLES: &str = "figures carry their units, and the record has all of them 
 pub const IPERF3: Peer = Peer {
     name: "iperf3",
     about: "iperf3 prints the throughput of a byte stream. `bandwidth` counts whole messages that \
-            arrived and prints MB/s (10^6 bytes): multiply by 8 for iperf3's Mbit/s. One command \
-            starts both ends: `iperf3 -s` has no counterpart where ssh works. In `-l` and `-w`, K \
-            and k are 2^10 to iperf3; here K is, and k alone is refused.",
+            arrived and prints MB/s (10^6 bytes) and Gb/s, which is 1000 of iperf3's Mbit/s. One \
+            command starts both ends: `iperf3 -s` has no counterpart where ssh works. In `-l` and \
+            `-w`, K and k are 2^10 to iperf3; here K is, and k alone is refused.",
     words: IPERF3_WORDS,
 };
 
@@ -59,14 +59,15 @@ const IPERF3_WORDS: &[Word] = &[
     option(&["-J", "--json-stream"], "--json", ""),
     nothing(
         &["-i", "--interval"],
-        "nothing is printed at intervals; report.html shows each figure over time",
+        "stderr shows progress and the figures so far, to a file a line every 10 s; report.html \
+         shows each figure over time",
     ),
     nothing(&["-p", "--port", "--cport"], PORTS),
     nothing(&["-f", "--format"], TABLES),
     command(&["-D", "--daemon"], "agent", "it stays in the foreground: use systemd or `&`"),
-    nothing(&["-V", "--verbose"], "all is in the record and in report.html"),
+    option(&["-V", "--verbose"], "--verbose", "the record and report.html have all of it"),
     nothing(&["-4", "--version4", "-6", "--version6"], "addresses are those of the host's name"),
-    nothing(&["-F", "--file"], "payloads are made up; --check verifies them"),
+    nothing(&["-F", "--file"], "payloads are generated, not read from a file"),
     nothing(&["--sctp", "--nstreams"], "SCTP is not measured"),
 ];
 
@@ -119,9 +120,9 @@ const SOCKPERF_WORDS: &[Word] = &[
     option(&["--nonblocked"], "--wait busy", "the default; `--wait block` blocks"),
     option(&["--data-file"], "--trace FILE", ""),
     nothing(&["--reply-every"], "every request is answered and timed"),
-    nothing(&["--dontwarmup", "--pre-warmup-wait"], "set the warm-up with --warmup N"),
-    nothing(&["--no-rdtsc"], "choose the clock with --clock"),
-    nothing(&["--ci-sig-level"], "intervals are at 95 %; their width is set with --until"),
+    option(&["--dontwarmup", "--pre-warmup-wait"], "--warmup N", "messages, not seconds"),
+    option(&["--no-rdtsc"], "--clock monotonic_raw", ""),
+    nothing(&["--ci-sig-level"], "intervals are always at 95 %"),
     nothing(&["--load-vma", "--load-xlio"], "set LD_PRELOAD for both ends"),
 ];
 
@@ -143,7 +144,7 @@ const NETPERF_WORDS: &[Word] = &[
     command(&["UDP_RR"], "latency --transport udp --size 1", "a lost request does not end the run"),
     command(&["STREAM_RR"], "latency --transport unix", "Unix stream sockets"),
     command(&["DG_RR"], "latency --transport unixgram", "Unix datagram sockets"),
-    command(&["TCP_STREAM"], "bandwidth --transport tcp", "10^6 bits/s there, MB/s here"),
+    command(&["TCP_STREAM"], "bandwidth --transport tcp", "10^6 bits/s there; MB/s and Gb/s here"),
     command(
         &["UDP_STREAM"],
         "bandwidth --transport udp --size 1472",
@@ -175,5 +176,6 @@ const NETPERF_WORDS: &[Word] = &[
     nothing(&["-c", "-C"], "CPU time per message is always in the record"),
     nothing(&["-j"], "quantiles are always given"),
     nothing(&["-p"], PORTS),
-    nothing(&["-f", "-P", "-v"], TABLES),
+    option(&["-v"], "--verbose", ""),
+    nothing(&["-f", "-P"], TABLES),
 ];

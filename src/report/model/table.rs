@@ -74,6 +74,8 @@ pub enum Cell {
     /// Bytes.
     Size(u64),
     Figure(Figure),
+    /// From the least to the greatest, in the unit of its column.
+    Range(f64, f64),
     /// Too few samples for the quantile.
     TooSmall,
     /// The record lacks the quantile.
@@ -206,7 +208,7 @@ impl Cell {
         let all = || summary.rounds.iter().map(|round| round.max.0);
         let least = all().fold(f64::INFINITY, f64::min);
         let greatest = all().fold(f64::NEG_INFINITY, f64::max);
-        format!("{}..{}", short(least * US), short(greatest * US)).into()
+        Cell::Range(least * US, greatest * US)
     }
 
     /// A rate and its error.

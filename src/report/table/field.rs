@@ -2,8 +2,9 @@
 
 use super::layout::width;
 use super::text::Tone;
+use crate::plan::written::escaped;
 use crate::report::model::{Cell, Figure};
-use crate::report::number::{Room, at_point, compact, fixed, with_error};
+use crate::report::number::{Room, at_point, compact, fixed, short, with_error};
 
 /// Above this share of the value an error is one to look at: a difference of a quarter, which
 /// decides between two transports, would not be seen.
@@ -26,6 +27,8 @@ pub(super) struct Field {
 impl Field {
     /// The text with single spaces only, since columns are two apart; `-` if it is empty.
     fn new(text: &str, is_number: bool) -> Field {
+        // Escaped before its width is taken: what is printed in its place is longer.
+        let text = escaped(text);
         let words: Vec<&str> = text.split_whitespace().collect();
         let value = if words.is_empty() { "-".to_owned() } else { words.join(" ") };
         Field { value, is_number, ..Field::default() }
@@ -37,6 +40,9 @@ impl Field {
             Cell::None => Field::new("", false),
             Cell::Text(text) => Field::new(text, false),
             Cell::Count(n) | Cell::Size(n) => Field::new(&n.to_string(), true),
+            Cell::Range(least, greatest) => {
+                Field::new(&format!("{}..{}", short(*least), short(*greatest)), false)
+            }
             Cell::TooSmall => Field::new("n too small", false),
             Cell::NotComputed => Field::new("not computed", false),
             Cell::Bad(cell) => Field { tone: Tone::Bad, ..Field::alone(cell) },

@@ -2,8 +2,9 @@
 //! are shown as fit.
 
 use super::field::Field;
-use super::layout::{Columns, Layout, broken, width};
+use super::layout::{Columns, Layout, broken, longest_word, width};
 use super::text::{Text, Tone};
+use crate::plan::written::escaped;
 use crate::report::model::{Cell, Column as Described, Rank};
 use crate::report::number::Room;
 
@@ -26,7 +27,7 @@ pub(super) struct Head {
 
 impl From<&Described> for Head {
     fn from(column: &Described) -> Head {
-        let text = format!("{} {}", column.head, column.unit).trim().to_owned();
+        let text = escaped(format!("{} {}", column.head, column.unit).trim());
         Head {
             names: vec![text.clone(), column.head.clone(), column.key.clone()],
             text,
@@ -121,10 +122,6 @@ impl<'a> Column<'a> {
         text.push(Tone::Plain, if self.is_number { "" } else { &space });
         text
     }
-}
-
-fn longest_word(text: &str) -> usize {
-    text.split(' ').map(width).max().unwrap_or(0)
 }
 
 /// The columns of a table that fit.
@@ -231,10 +228,7 @@ impl<'a> Fit<'a> {
 
     fn choose(&mut self, layout: &Layout) {
         let labels = self.labels();
-        let is_wanted = |at: &usize| {
-            let names = &self.columns[*at].head.names;
-            layout.has_named(&names.iter().map(String::as_str).collect::<Vec<_>>())
-        };
+        let is_wanted = |at: &usize| layout.has_named(&self.columns[*at].head.names);
         let others = (0..self.columns.len()).filter(|at| !labels.contains(at));
         let mut others: Vec<usize> = others.filter(is_wanted).collect();
         self.shown = self.with_labels(&others);

@@ -4,6 +4,7 @@ use super::field::Field;
 use super::fit::{Fit, Head};
 use super::layout::{Layout, width};
 use super::text::{Text, Tone};
+use crate::plan::written::escaped;
 use crate::report::model::{Cell, Rank};
 
 /// Between two columns. A field holds no two spaces in a row, so this separates them.
@@ -20,7 +21,8 @@ impl Grid {
     /// A table without rows, of which the first column says which row it is.
     pub fn new<T: Into<String>>(heads: impl IntoIterator<Item = T>) -> Grid {
         let head = |(at, text): (usize, T)| {
-            let (text, rank) = (text.into(), if at == 0 { Rank::Label } else { Rank::Main });
+            let (text, rank) =
+                (escaped(&text.into()), if at == 0 { Rank::Label } else { Rank::Main });
             Head { names: vec![text.clone()], text, rank, ..Head::default() }
         };
         Grid::of(heads.into_iter().enumerate().map(head))
@@ -65,8 +67,7 @@ impl Grid {
     fn for_programs(&self, layout: &Layout) -> Text {
         let mut columns = Vec::new();
         for (at, head) in self.heads.iter().enumerate() {
-            let names: Vec<&str> = head.names.iter().map(String::as_str).collect();
-            if head.rank != Rank::Label && !layout.has_named(&names) {
+            if head.rank != Rank::Label && !layout.has_named(&head.names) {
                 continue;
             }
             let (values, errors): (Vec<Field>, Vec<Field>) =
@@ -138,6 +139,16 @@ mod tests {
         let mut grid = Grid::new(["a", "b", "c"]);
         grid.row(["".into(), "two  spaces".into()]);
         assert_eq!(plain(&grid), "a  b           c\n-  two spaces  -\n");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_whatever_is_escaped() {
+        let mut grid = Grid::new(["name", "n"]);
+        grid.row(["a".into(), Cell::Count(1)]);
+        grid.row(["\u{1b}[2J".into(), Cell::Count(10)]);
+        assert_eq!(plain(&grid), "name        n\na           1\n\\u{1b}[2J  10\n");
+        let narrow = grid.text(&Layout::of_width(20)).0.to_string();
+        assert_eq!(narrow, plain(&grid));
     }
 
     proptest! {

@@ -27,16 +27,31 @@ pub use notes::notes;
 pub use text::{Text, Tone};
 pub use warnings::warnings;
 
-use super::model::Table;
+use super::model::{Section, Table};
 use super::view::{self, PatternView};
+use crate::options::each_once;
 use crate::record::schema::{Noise, Record};
+use crate::units::counted;
 
 /// All of it: the answer, the results, and what weakens them.
 pub fn report(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> Text {
-    let mut text = answer(record, patterns, layout);
+    let mut text = Text::default();
+    if !record.complete {
+        text.append(layout.sentence(&incomplete(record), Tone::Bad));
+    }
+    text.append(answer(record, patterns, layout));
     text.append(runs(record, patterns, layout));
     text.append(notes(record, layout));
     text
+}
+
+/// What stands before the answer of a record that is not complete.
+fn incomplete(record: &Record) -> String {
+    match (record.runs.iter().filter(|run| run.complete).count(), record.runs.len()) {
+        (_, 0) => "INCOMPLETE: see the faults below".to_owned(),
+        (done, all) if done == all => "INCOMPLETE: see the warnings below".to_owned(),
+        (done, all) => format!("INCOMPLETE: {done} of {} came to an end", counted(all, "run")),
+    }
 }
 
 /// The answer, a sentence a line.
@@ -53,6 +68,25 @@ fn answer(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> Te
 
 /// The results of a record: those of its runs by the views of patterns, and each graph.
 pub fn runs(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> Text {
+    joined(section::blocks(&sections(record, patterns), layout))
+}
+
+/// What is wrong with the columns that a layout names: no table of the record has one of them.
+pub fn unknown_column(
+    record: &Record,
+    patterns: &[&dyn PatternView],
+    layout: &Layout,
+) -> Option<String> {
+    let columns = section::columns(&sections(record, patterns));
+    let typed = layout.unknown(&columns).filter(|_| !columns.is_empty())?;
+    let names = columns.iter().flatten().map(|name| (layout::distance(typed, name), name));
+    let near = names.min().filter(|(distance, _)| *distance <= (typed.len() / 3).max(1));
+    let near = near.map_or_else(String::new, |(_, name)| format!(" (did you mean '{name}'?)"));
+    let heads = each_once(columns.iter().map(|names| names[0].as_str())).join(", ");
+    Some(format!("--columns: no table has '{typed}'{near}: use all, or some of {heads}"))
+}
+
+fn sections(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
     let mut sections: Vec<_> = view::pairs(record).into_iter().collect();
     // A line for each of many pairs would hide what they show together; the page has them.
     if record.plan.pairs.is_none() {
@@ -60,7 +94,7 @@ pub fn runs(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> 
     }
     sections.extend(view::study(record));
     sections.extend(view::clocks(record));
-    joined(section::blocks(&sections, layout))
+    sections
 }
 
 /// Gaps that spinning cores saw.

@@ -5,12 +5,13 @@ use super::layout::Layout;
 use super::text::{Text, Tone};
 use super::warnings::warnings;
 use crate::options;
-use crate::record::schema::{ClockOffset, ClockReport, Counts, Environment, Noise, Record, Run};
+use crate::record::schema::{ClockOffset, ClockReport, Counts, Environment, Figure, Record, Run};
 use crate::report::curves::headline;
-use crate::report::number::{short, span};
+use crate::report::number::{Room, compact, short, span};
 use crate::report::view;
 use crate::report::warnings::{named, of_record};
 use crate::stats::Metric;
+use crate::units::scaled_ns;
 
 /// From this share of a latency on, what the instrument adds to it is said beside it.
 const OWN_SHARE: f64 = 0.1;
@@ -27,7 +28,11 @@ pub fn notes(record: &Record, layout: &Layout) -> Text {
     lines.extend(view::clock_notes(record));
     let missing = record.unavailable.iter();
     lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
-    lines.extend(record.faults.iter().map(|fault| format!("fault: {fault}")));
+    // Of several only the worst would be seen among the warnings.
+    let is_alone = layout.verbose || record.faults.len() == 1;
+    let is_said = |fault: &&String| is_alone && is_said_of_a_run(record, fault);
+    let faults = record.faults.iter().filter(|fault| !is_said(fault));
+    lines.extend(faults.map(|fault| format!("fault: {fault}")));
     lines.extend(record.runs.iter().filter(|_| layout.verbose).filter_map(astray));
     lines.extend(rounds(record, layout.verbose));
     let mut text = Text::default();
@@ -53,7 +58,16 @@ fn short_legend(record: &Record) -> Option<String> {
         record.runs.iter().any(|run| !run.figures.is_empty() || !run.rates.is_empty());
     let legend = "figures: ± or (low..high): 95 % interval; ≤ ≥: its far end; ±?: unresolved; \
                   !: see the warnings";
-    has_figures.then(|| legend.to_owned())
+    has_figures.then(|| legend.to_owned() + infinite(record))
+}
+
+/// What `inf` means, where a figure is it.
+fn infinite(record: &Record) -> &'static str {
+    let is_infinite = |figure: &Figure| figure.summary.max.0.is_infinite();
+    match record.runs.iter().any(|run| run.figures.iter().any(is_infinite)) {
+        true => "; inf: a message that was lost or unfinished",
+        false => "",
+    }
 }
 
 /// What the instrument adds to the shortest latency, where that is no small part of it.
@@ -70,12 +84,18 @@ fn own_share(record: &Record) -> Option<String> {
     (own.count > 0 && added > OWN_SHARE * p50).then(|| {
         format!(
             "instrument: adds {} to the {} of {}: {}",
-            span(added),
-            span(p50),
+            rough(added),
+            rough(p50),
             run.label,
             metric.name()
         )
     })
+}
+
+/// A time in two digits, beside another that is no more exact.
+fn rough(ns: f64) -> String {
+    let (value, unit) = scaled_ns(ns);
+    format!("{} {unit}", compact(value, None, 1.0, Room::Little).0)
 }
 
 fn legend(record: &Record) -> String {
@@ -85,7 +105,9 @@ fn legend(record: &Record) -> String {
     };
     format!(
         "figures: ± is the larger half of the 95 % confidence interval; an asymmetric interval is \
-         shown as (low..high); unresolved: the samples do not bound it on one side{maximum}"
+         shown as (low..high); unresolved: an end of the interval is open, or its half is larger \
+         than the figure{maximum}{}",
+        infinite(record)
     )
 }
 
@@ -179,8 +201,7 @@ fn hosts(record: &Record) -> Vec<String> {
     // Of many the noisiest is shown; what is too noisy has a warning.
     let noise =
         record.hosts.iter().flat_map(|there| there.noise.iter().map(move |one| (there, one)));
-    let share = |noise: &Noise| noise.lost_ns / noise.observed_ns.max(1.0);
-    let noisiest = noise.max_by(|a, b| share(a.1).total_cmp(&share(b.1)));
+    let noisiest = noise.max_by(|a, b| a.1.share().total_cmp(&b.1.share()));
     let noise = noisiest
         .map(|(there, seen)| format!("noise: on {}: {}", there.name, view::noise_sentence(seen)));
     lines.into_iter().chain(noise).collect()
@@ -206,10 +227,22 @@ fn astray(run: &Run) -> Option<String> {
         .then(|| format!("messages: {}: of {sent} sent, {}", run.label, seen.join(", ")))
 }
 
+/// Whether the warning that a run is incomplete says a fault too.
+fn is_said_of_a_run(record: &Record, fault: &str) -> bool {
+    let mut ended = record.runs.iter().filter(|run| has_said(run));
+    ended.any(|run| fault == run.stopped || fault == format!("{}: {}", run.label, run.stopped))
+}
+
+/// Whether a warning says why its rounds stopped; one of an older build, without a magnitude, does
+/// not.
+fn has_said(run: &Run) -> bool {
+    run.warnings.iter().any(|warning| warning.kind == "incomplete" && warning.magnitude.is_some())
+}
+
 /// Why the rounds stopped, if not by their number.
 fn rounds(record: &Record, verbose: bool) -> Vec<String> {
     let until = verbose && record.plan.rounds.until.is_some();
-    let runs = record.runs.iter().filter(|run| until || !run.complete);
+    let runs = record.runs.iter().filter(|run| if run.complete { until } else { !has_said(run) });
     grouped(runs.map(|run| {
         let word = if run.complete { "rounds" } else { "incomplete" };
         (word, run.stopped.as_str(), run.label.as_str())

@@ -2,10 +2,11 @@
 
 use super::fit::Head;
 use super::grid::Grid;
-use super::layout::Layout;
+use super::layout::{Columns, Layout};
 use super::text::{Text, Tone};
-use crate::report::model::{Cell, HeatMap, Note, Section, Table};
+use crate::report::model::{Cell, Column, HeatMap, Note, Section, Table};
 use crate::report::number::short;
+use crate::units::counted;
 
 /// Most names of which a matrix is printed: more do not fit a terminal, and the page has them.
 const MOST: usize = 16;
@@ -43,14 +44,33 @@ fn notes(notes: &[Note], layout: &Layout) -> Text {
     text
 }
 
-/// A table with its caption and its notes; `None` where the terminal does not show it. `elsewhere`:
-/// what else shows the columns that do not fit.
+/// The columns of sections that a terminal can show, each with its names.
+pub fn columns(sections: &[Section]) -> Vec<Vec<String>> {
+    let of_table = |table: &Table| shown(table).map(|column| Head::from(column).names).collect();
+    let of_section = |section: &Section| -> Vec<Vec<String>> {
+        let tables = section.results.iter().chain(&section.tables);
+        let tables = tables.filter(|table| table.show.on_terminal() && !table.rows.is_empty());
+        let own = tables.flat_map(|table| -> Vec<Vec<String>> { of_table(table) });
+        own.chain(columns(&section.parts)).collect()
+    };
+    sections.iter().flat_map(of_section).collect()
+}
+
+fn shown(table: &Table) -> impl Iterator<Item = &Column> {
+    table.columns.iter().filter(|column| column.show.on_terminal())
+}
+
+/// A table with its caption and its notes; `None` where the terminal does not show it, or it has no
+/// column that was asked for. `elsewhere`: what else shows the columns that do not fit.
 pub fn table(table: &Table, layout: &Layout, elsewhere: &str) -> Option<Text> {
     if !table.show.on_terminal() || table.rows.is_empty() {
         return None;
     }
-    let columns = || table.columns.iter().filter(|column| column.show.on_terminal());
-    let mut grid = Grid::of(columns().map(Head::from));
+    let heads: Vec<Head> = shown(table).map(Head::from).collect();
+    if !heads.iter().any(|head| layout.has_named(&head.names)) {
+        return None;
+    }
+    let mut grid = Grid::of(heads);
     for row in &table.rows {
         let cells = row.cells.iter().zip(&table.columns);
         grid.row(
@@ -65,8 +85,8 @@ pub fn table(table: &Table, layout: &Layout, elsewhere: &str) -> Option<Text> {
     let (lines, left_out) = grid.text(layout);
     text.append(lines);
     if left_out > 0 {
-        let plural = if left_out == 1 { "" } else { "s" };
-        let more = format!("{left_out} more column{plural}: --columns all{elsewhere}");
+        let more = counted(left_out, "more column");
+        let more = format!("{more}: --columns all{elsewhere}");
         text.append(layout.sentence(&more, Tone::Plain));
     }
     text.append(notes(&table.notes, layout));
@@ -85,8 +105,10 @@ fn map(map: &HeatMap, layout: &Layout) -> Text {
         };
         grid.row(std::iter::once(name.as_str().into()).chain((0..names).map(cell)));
     }
-    if names <= MOST && grid.is_whole(layout) {
-        text.append(grid.text(layout).0);
+    // Its columns are hosts, and no figures that could be left out.
+    let whole = &Layout { columns: Columns::default(), ..layout.clone() };
+    if names <= MOST && grid.is_whole(whole) {
+        text.append(grid.text(whole).0);
         return text;
     }
     let range = map.range().map_or("nothing was measured".into(), |(low, high)| {

@@ -2,8 +2,8 @@
 
 use super::layout::Layout;
 use super::text::{Text, Tone};
-use crate::options::each_once;
 use crate::report::warnings::{Entry, Group, named};
+use crate::units::counted;
 use crate::warning::{RecordedWarning, Severity};
 
 /// Most kinds of warnings that are shown where not all are asked for.
@@ -24,9 +24,7 @@ pub fn warnings(groups: &[Group<'_>], layout: &Layout) -> Text {
     }
     let notes = groups.iter().filter(|group| is_note(group)).count();
     let others = (groups.len() - notes).saturating_sub(MOST);
-    let count = |n: usize, what: &str| {
-        (n > 0).then(|| format!("{n} {what}{}", if n == 1 { "" } else { "s" }))
-    };
+    let count = |n: usize, what: &str| (n > 0).then(|| counted(n, what));
     let left: Vec<String> =
         [count(others, "more warning"), count(notes, "note")].into_iter().flatten().collect();
     if !left.is_empty() {
@@ -36,25 +34,27 @@ pub fn warnings(groups: &[Group<'_>], layout: &Layout) -> Text {
     text
 }
 
-/// What is about the whole record one by one, what is about runs or hosts once with their labels,
-/// and the advice.
+/// The worst with the runs or hosts that it is about, or all where the layout is verbose, and the
+/// advice.
 fn lines(group: &Group<'_>, layout: &Layout) -> Text {
     let mut text = Text::default();
-    let mut line = |entry: &Entry<'_>, labels: &str| {
+    let mut line = |entry: &Entry<'_>, place: &str| {
         let RecordedWarning { severity, sentence, .. } = entry.warning;
         let tone = match severity {
             Severity::Note => Tone::Faint,
             Severity::Warning => Tone::Uncertain,
             Severity::Severe => Tone::Bad,
         };
-        text.append(layout.sentence(&format!("{}: {labels}{sentence}", severity.name()), tone));
+        let labels: Vec<&str> = entry.labels.iter().map(String::as_str).collect();
+        let colon = if labels.is_empty() { "" } else { ": " };
+        let labels = named(&labels, layout.verbose);
+        let sentence = format!("{}: {labels}{colon}{sentence}{place}", severity.name());
+        text.append(layout.sentence(&sentence, tone));
     };
-    let most = if layout.verbose { usize::MAX } else { 1 };
-    let whole = group.entries.iter().filter(|entry| entry.labels.is_empty());
-    whole.take(most).for_each(|entry| line(entry, ""));
-    if let Some(entry) = group.entries.iter().find(|entry| !entry.labels.is_empty()) {
-        let labels = each_once(group.labels());
-        line(entry, &format!("{}: ", named(&labels, layout.verbose)));
+    match (layout.verbose, group.place_of_first().as_str()) {
+        (true, _) => group.entries.iter().for_each(|entry| line(entry, "")),
+        (false, "") => line(&group.entries[0], ""),
+        (false, place) => line(&group.entries[0], &format!(" ({place})")),
     }
     let advice = group.first().advice.as_str();
     if !advice.is_empty() {

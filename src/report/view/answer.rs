@@ -4,7 +4,7 @@
 
 use super::PatternView;
 use crate::options::{each_once, grouped};
-use crate::record::schema::{Metric, Noise, Record, Run};
+use crate::record::schema::{Metric, Noise, OtherHost, Record, Run};
 use crate::report::curves::headline;
 use crate::report::number::{PERCENT, Room, US, compact, quantile_name};
 use crate::stats::Interval;
@@ -51,23 +51,30 @@ pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
     }
     lines.truncate(MOST);
     let says_times = record.runs.iter().any(|run| !run.figures.is_empty());
-    lines.extend(noise(&record.noise).filter(|_| says_times && !lines.is_empty()));
+    lines.extend(noise(&record.noise, &record.hosts).filter(|_| says_times && !lines.is_empty()));
     lines
 }
 
-/// What the machine has a say in.
-fn noise(all: &[Noise]) -> Option<String> {
-    let share = |noise: &Noise| noise.lost_ns / noise.observed_ns.max(1.0);
-    let worst = all.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
-    let lost = share(worst);
+/// What the machine has a say in: the CPU that the warnings name too, the first of the noisiest.
+fn noise(own: &[Noise], hosts: &[OtherHost]) -> Option<String> {
+    let own = own.iter().map(|noise| (String::new(), noise));
+    let others = hosts
+        .iter()
+        .flat_map(|host| host.noise.iter().map(move |noise| (format!(" of {}", host.name), noise)));
+    let (host, worst) =
+        own.chain(others).reduce(|a, b| if b.1.share() > a.1.share() { b } else { a })?;
+    (worst.share() > NOISY).then(|| noise_sentence(worst, &host))
+}
+
+fn noise_sentence(noise: &Noise, host: &str) -> String {
+    let lost = noise.share();
     let from = quantile_name(((1.0 - lost) * 100.0).floor() / 100.0);
-    (lost > NOISY).then(|| {
-        format!(
-            "Other work takes {} % of CPU {}: from {from} on, latencies may be the machine's.",
-            compact(lost, None, PERCENT, Room::Little).0,
-            worst.cpu
-        )
-    })
+    let percent = compact(lost, None, PERCENT, Room::Little).0;
+    format!(
+        "Other work takes {percent} % of CPU {}{host}: from {from} on, latencies may be the \
+         machine's.",
+        noise.cpu
+    )
 }
 
 /// What is compared: in which words, and in which unit.
@@ -85,7 +92,8 @@ pub struct Compared<'a> {
 
 impl Compared<'_> {
     /// Which of several is the best, and the next: "shm is fastest: p50 0.18 us; next unix, 1.9
-    /// us". `None` where there are fewer than two.
+    /// us". Where the intervals do not show which of several it is, they are named together.
+    /// `None` where there are fewer than two.
     pub fn best(self, all: &[Named]) -> Option<String> {
         let mut sorted: Vec<&Named> = all.iter().filter(|one| one.value.is_finite()).collect();
         sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
@@ -93,33 +101,48 @@ impl Compared<'_> {
             sorted.reverse();
         }
         let (best, others) = sorted.split_first().filter(|(_, others)| !others.is_empty())?;
-        let is_apart = |other: &&Named| match self.more_is_better {
-            true => other.is_below(best),
-            false => best.is_below(other),
-        };
         let (apart, alike): (Vec<&Named>, Vec<&Named>) =
-            others.iter().partition(|one| is_apart(one));
+            others.iter().partition(|one| self.is_better(best, one));
         let text = |one: &Named| one.text(self.scale, self.unit);
         let (name, what, first) = (&best.name, self.what, text(best));
-        Some(match (alike.as_slice(), apart.first()) {
-            ([], Some(next)) => {
-                format!(
-                    "{name} is {}: {what} {first}; next {}, {}.",
-                    self.word,
-                    next.name,
-                    text(next)
-                )
-            }
-            ([one], _) => format!(
-                "{name} and {} cannot be told apart: {what} {first} and {}.",
+        Some(match alike.as_slice() {
+            [] => format!("{name} is {}: {what} {first}; next {}.", self.word, self.next(&apart)),
+            [one] => format!(
+                "{name} and {} cannot be distinguished: {what} {first} and {}.",
                 one.name,
                 text(one)
             ),
-            (several, _) => format!(
-                "{name} has {what} {first}; {} others cannot be told apart from it.",
+            several => format!(
+                "{name} has {what} {first}; {} others cannot be distinguished from it.",
                 several.len()
             ),
         })
+    }
+
+    /// Whether the intervals show that one is better than the other.
+    fn is_better(self, one: &Named, other: &Named) -> bool {
+        if self.more_is_better { other.is_below(one) } else { one.is_below(other) }
+    }
+
+    /// The first of those that follow the best, with all that may be before it.
+    fn next(self, sorted: &[&Named]) -> String {
+        let [next, others @ ..] = sorted else { return String::new() };
+        let text = |one: &Named| one.text(self.scale, self.unit);
+        let alike: Vec<&Named> =
+            others.iter().copied().filter(|one| !self.is_better(next, one)).collect();
+        let (name, first) = (&next.name, text(next));
+        match alike.as_slice() {
+            [] => format!("{name}, {first}"),
+            [one] => format!(
+                "{name} and {}, which cannot be distinguished, {first} and {}",
+                one.name,
+                text(one)
+            ),
+            several => format!(
+                "{name}, {first}, and {} others that cannot be distinguished from it",
+                several.len()
+            ),
+        }
     }
 }
 
@@ -217,7 +240,7 @@ fn growth(runs: &[&Run], what: &str) -> Option<String> {
             format!("{name}: {what} grows from {a} at {from} to {b} at {to}, {times} times.")
         }
         (_, true) => format!("{name}: {what} falls from {a} at {from} to {b} at {to}."),
-        _ => format!("{name}: {what} of {from} and of {to} cannot be told apart: {a} and {b}."),
+        _ => format!("{name}: {what} of {from} and of {to} cannot be distinguished: {a} and {b}."),
     })
 }
 
@@ -242,7 +265,7 @@ mod tests {
         );
         assert_eq!(
             said(&[near.clone(), unix.clone(), shm.clone()]),
-            "shm and null cannot be told apart: p50 0.183 ±0.012 us and 0.190 ±0.010 us."
+            "shm and null cannot be distinguished: p50 0.183 ±0.012 us and 0.190 ±0.010 us."
         );
         let open = Named { interval: None, ..unix };
         assert!(!said(&[open, shm.clone()]).contains("fastest"), "of which nothing is known");
@@ -262,13 +285,43 @@ mod tests {
     }
 
     #[test]
+    fn the_next_is_said_only_where_its_interval_is_apart() {
+        let said = |all: &[Named]| fastest("p50").best(all).unwrap();
+        let shm = named("shm", 80.0, 5.0);
+        let unix = named("unix", 1700.0, 200.0);
+        let unixgram = named("unixgram", 1860.0, 370.0);
+        let tcp = named("tcp", 3760.0, 500.0);
+        assert_eq!(
+            said(&[tcp.clone(), shm.clone(), unixgram.clone(), unix.clone()]),
+            "shm is fastest: p50 0.0800 ±0.0050 us; next unix and unixgram, which cannot be \
+             distinguished, 1.70 ±0.20 us and 1.86 ±0.37 us."
+        );
+        let udp = named("udp", 1900.0, 300.0);
+        assert_eq!(
+            said(&[tcp, shm, unixgram, unix, udp]),
+            "shm is fastest: p50 0.0800 ±0.0050 us; next unix, 1.70 ±0.20 us, and 2 others that \
+             cannot be distinguished from it."
+        );
+    }
+
+    #[test]
     fn only_noise_that_reaches_a_shown_quantile_is_in_the_answer() {
         let seen = |lost_ns| Noise { cpu: 3, observed_ns: 1e9, lost_ns, ..Noise::default() };
-        assert_eq!(noise(&[seen(5e6)]), None);
-        let said = noise(&[seen(5e6), seen(3.4e7)]).unwrap();
+        assert_eq!(noise(&[seen(5e6)], &[]), None);
         assert_eq!(
-            said,
+            noise(&[seen(5e6), seen(3.4e7)], &[]).unwrap(),
             "Other work takes 3.4 % of CPU 3: from p96 on, latencies may be the machine's."
         );
+    }
+
+    #[test]
+    fn a_record_that_was_made_up_has_no_share_beyond_the_whole() {
+        let seen = Noise { cpu: 1, observed_ns: 0.0, lost_ns: 5.3e16, ..Noise::default() };
+        let said = noise_sentence(&seen, " of node07");
+        assert_eq!(
+            said,
+            "Other work takes 100 % of CPU 1 of node07: from p0 on, latencies may be the machine's."
+        );
+        assert_eq!(Noise::default().share(), 0.0);
     }
 }

@@ -14,7 +14,7 @@ impl OfRun for &Noise {}
 
 /// The share of its time that a CPU lost, in per cent.
 fn lost_percent(noise: &Noise) -> f64 {
-    PERCENT * noise.lost_ns / noise.observed_ns.max(1.0)
+    PERCENT * noise.share()
 }
 
 /// Why a record has no instrument overhead; `None`: it has.
