@@ -123,6 +123,11 @@ mod tests {
             after: Ticks(host + 2),
         };
         assert!(DeviceLine::through(reading(0), reading(1000), MASK).is_none());
+        let goes_on = DeviceReading { device: DeviceTicks(19), ..reading(0) };
+        assert!(
+            DeviceLine::through(reading(0), goes_on, MASK).is_none(),
+            "the host's stands still"
+        );
     }
 
     proptest! {

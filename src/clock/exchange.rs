@@ -68,10 +68,21 @@ pub struct Local {
 }
 
 /// When something was, at the earliest and at the latest.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct When {
     earliest: LocalNs,
     latest: LocalNs,
+}
+
+impl When {
+    /// Narrowed by a stamp that was `age` nanoseconds old at `read`.
+    fn narrowed(self, read: When, age: f64) -> When {
+        let slack = age * SLEW + 1.0;
+        // Both are true, so the truth is in both; where they exclude each other a clock was set.
+        let earliest = LocalNs((read.earliest.0 - age - slack).max(self.earliest.0));
+        let latest = LocalNs((read.latest.0 - age + slack).min(self.latest.0));
+        if earliest <= latest { When { earliest, latest } } else { self }
+    }
 }
 
 impl Local {
@@ -109,13 +120,7 @@ impl Local {
         if !(0.0..OLDEST_NS).contains(&age) {
             return own;
         }
-        let slack = age * SLEW + 1.0;
-        // Both are true, so the truth is in both; where they exclude each other a clock was set.
-        let when = When {
-            earliest: LocalNs((before.0 - age - slack).max(own.earliest.0)),
-            latest: LocalNs((after.0 - age + slack).min(own.latest.0)),
-        };
-        if when.earliest <= when.latest { when } else { own }
+        own.narrowed(When { earliest: before, latest: after }, age)
     }
 }
 
@@ -280,6 +285,47 @@ mod tests {
                 "{when:?} {before:?} {after:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_stamp_narrows_what_is_known_and_never_widens_it() {
+        let when = |earliest, latest| When { earliest: LocalNs(earliest), latest: LocalNs(latest) };
+        // 1 ms old at 5 ms to 5.0001 ms: taken at 4 ms to 4.0001 ms, and 1 ns and the slew wider.
+        let slack = 1e6 * SLEW + 1.0;
+        let stamp = |own: When| own.narrowed(when(5e6, 5.0001e6), 1e6);
+        assert_eq!(stamp(when(0.0, 9e6)), when(4e6 - slack, 4.0001e6 + slack));
+        assert_eq!(stamp(when(4.00005e6, 9e6)), when(4.00005e6, 4.0001e6 + slack));
+        assert_eq!(stamp(when(0.0, 4.00005e6)), when(4e6 - slack, 4.00005e6));
+        // A clock was set: the stamp is not believed.
+        assert_eq!(stamp(when(5e6, 9e6)), when(5e6, 9e6));
+        assert_eq!(stamp(when(0.0, 3e6)), when(0.0, 3e6));
+    }
+
+    #[test]
+    fn a_stamp_that_is_missing_or_implausible_changes_nothing() {
+        let (here, _) = two_clocks();
+        let now = here.now();
+        let own = When { earliest: LocalNs(now.0 - 1e12), latest: LocalNs(now.0 + 1e12) };
+        let read = KernelClock::REALTIME.now();
+        let plausible = here.when(Some(read), own);
+        assert!(plausible.latest.0 - plausible.earliest.0 < 1e12, "{plausible:?}");
+        assert_eq!(here.when(None, own), own);
+        // In an hour, and an hour ago.
+        assert_eq!(here.when(Some(Ticks(read.0 + 3_600_000_000_000)), own), own);
+        assert_eq!(here.when(Some(Ticks(read.0 - 3_600_000_000_000)), own), own);
+    }
+
+    #[test]
+    fn an_injected_error_is_added_to_times_and_to_stamps_that_were_taken() {
+        let error = "offset(7us)".parse().unwrap();
+        let time = Timebase { epoch: Ticks(100), ns_per_tick: 0.5 };
+        let source = Source::MonotonicRaw;
+        let wrong = Local { source, time, injected_error: Some(error) };
+        assert_eq!(wrong.shown(LocalNs(1000.0)), LocalNs(8000.0));
+        assert_eq!(wrong.stamp(Ticks(300)), Ticks(300 + 14_000));
+        assert_eq!(wrong.stamp(Ticks(0)), Ticks(0));
+        let right = Local { injected_error: None, ..wrong };
+        assert_eq!((right.shown(LocalNs(1.0)), right.stamp(Ticks(9))), (LocalNs(1.0), Ticks(9)));
     }
 
     #[test]

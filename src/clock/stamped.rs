@@ -152,3 +152,60 @@ fn address(name: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = name.as_sockaddr_in().map(|v4| SocketAddrV4::from(*v4).into());
     v4.or_else(|| name.as_sockaddr_in6().map(|v6| SocketAddrV6::from(*v6).into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, KernelClock};
+    use nix::sys::socket::Timestamps;
+    use nix::sys::time::TimeSpec;
+
+    #[test]
+    fn a_datagram_is_stamped_when_it_leaves_and_when_it_comes() {
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        let [mut from, mut to] = [(); 2].map(|()| StampedSocket::bind(loopback).unwrap());
+        let address = to.socket.local_addr().unwrap();
+        let mut bytes = [0; 8];
+        let mut stamped = 0;
+        for number in 0..1000 {
+            let before = KernelClock::REALTIME.now();
+            assert_eq!(from.send(&[number as u8; 7], address).unwrap(), number);
+            let came = to.receive(&mut bytes, Duration::from_secs(20)).unwrap().unwrap();
+            let left = from.left(number).unwrap();
+            let during = before..=KernelClock::REALTIME.now();
+            let sender = from.socket.local_addr().unwrap();
+            assert_eq!((came.0, came.1, bytes[0]), (7, sender, number as u8));
+            // The kernel begins to stamp a moment after the first socket wants it.
+            let (Some(came), Some(left)) = (came.2, left) else { continue };
+            assert!(
+                during.contains(&came) && during.contains(&left),
+                "{came:?} {left:?} {during:?}"
+            );
+            stamped += 1;
+            if stamped == 3 {
+                break;
+            }
+        }
+        assert_eq!(stamped, 3);
+        let sent = from.sent;
+        // Two that nobody has asked for are passed over.
+        for _ in 0..3 {
+            from.send(&[1], address).unwrap();
+        }
+        assert!(from.left(sent + 2).unwrap().is_some());
+        assert_eq!(from.left(sent + 2).unwrap(), None, "each stamp is there once");
+    }
+
+    #[test]
+    fn a_stamp_of_nothing_is_none() {
+        let stamp = |seconds, ns| {
+            let [system, hw_trans, hw_raw] = [TimeSpec::new(seconds, ns); 3];
+            let mut message = Message { length: 0, from: None, stamp: None, numbered: None };
+            let stamps = Timestamps { system, hw_trans, hw_raw };
+            message.note(&ControlMessageOwned::ScmTimestampsns(stamps));
+            message.stamp
+        };
+        assert_eq!(stamp(2, 500), Some(Ticks(2_000_000_500)));
+        assert_eq!(stamp(0, 0), None);
+    }
+}

@@ -125,6 +125,7 @@ mod tests {
     use super::super::KernelClock;
     use super::*;
     use crate::clock::TickSpan;
+    use std::time::Duration;
 
     fn timers() -> impl Iterator<Item = (&'static str, Timer)> {
         let all = [
@@ -145,6 +146,36 @@ mod tests {
                 let back = timer.wait(KernelClock::MONOTONIC_RAW, at);
                 assert!(back.is_some_and(|back| back >= at), "{name} {ns} ns");
             }
+        }
+    }
+
+    /// A clock whose ticks are microseconds.
+    #[derive(Clone, Copy)]
+    struct Microseconds;
+
+    impl Clock for Microseconds {
+        fn now(self) -> Ticks {
+            Ticks(KernelClock::MONOTONIC_RAW.now().0 / 1000)
+        }
+    }
+
+    #[test]
+    fn a_timer_that_sleeps_leaves_the_cpu() {
+        let used = || {
+            let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+            Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+        };
+        let of_microseconds = [
+            ("timerfd", Timer::timerfd(1e3)),
+            ("nanosleep", Timer::nanosleep(1e3)),
+            ("io_uring", Timer::io_uring(1e3)),
+        ];
+        for (name, timer) in of_microseconds {
+            let Ok(mut timer) = timer else { continue };
+            let (begin, at) = (used(), Microseconds.now() + TickSpan(50_000));
+            assert!(timer.wait(Microseconds, at).is_some_and(|back| back >= at), "{name}");
+            let used = used() - begin;
+            assert!(used < Duration::from_millis(20), "{name} used the CPU for {used:?} of 50 ms");
         }
     }
 

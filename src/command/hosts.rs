@@ -51,15 +51,15 @@ impl ProbeRequest {
 }
 
 /// Reaches and probes hosts, does something with them, and leaves them as they were.
-pub fn with_hosts(
+pub fn with_hosts<T>(
     hosts: &[(HostSpec, Role)],
     probe: &ProbeRequest,
-    work: impl FnOnce(&mut [RemoteHost]) -> Result<Exit, CommandError>,
-) -> Result<Exit, CommandError> {
+    work: impl FnOnce(&mut [RemoteHost]) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
     let mut hosts = reach(hosts, probe)?;
-    let exit = work(&mut hosts);
+    let done = work(&mut hosts);
     leave(hosts);
-    exit
+    done
 }
 
 /// Reaches and probes hosts, all of them or none.

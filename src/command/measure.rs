@@ -47,7 +47,19 @@ pub fn survey(cpus: Vec<CpuPair>, seed: u64, options: &RunOptions) -> Result<Exi
 }
 
 /// Measures what was asked for. Transports that do not work here are named; the others still run.
-pub fn measure(mut request: Request, options: &RunOptions) -> Result<Exit, CommandError> {
+pub fn measure(request: Request, options: &RunOptions) -> Result<Exit, CommandError> {
+    let execute = |plan: &Plan, unavailable, hosts: &_| execute(plan, unavailable, hosts, options);
+    let done = prepared(request, options, execute)?;
+    Ok(done.unwrap_or_else(|unavailable| nothing_works(&unavailable)))
+}
+
+/// Checks a request, reaches its hosts and executes its plan; else the reasons for which none of
+/// its transports works here.
+pub fn prepared<T>(
+    mut request: Request,
+    options: &RunOptions,
+    execute: impl FnOnce(&Plan, Vec<Unavailable>, &[RemoteHost]) -> Result<T, CommandError>,
+) -> Result<Result<T, Vec<Unavailable>>, CommandError> {
     // The whole request must make sense, also for what does not work here.
     let flows = request.clone().plan()?.cpus_at_once();
     request.timer.map_or(Ok(()), schedule::available).map_err(UsageError)?;
@@ -62,8 +74,8 @@ pub fn measure(mut request: Request, options: &RunOptions) -> Result<Exit, Comma
         let (works, unavailable) = hosts::sort_out(&request.transports, &request.place, hosts);
         request.transports = works;
         match request.transports.is_empty() {
-            true => Ok(nothing_works(&unavailable)),
-            false => execute(&request.plan()?, unavailable, hosts, options),
+            true => Ok(Err(unavailable)),
+            false => execute(&request.plan()?, unavailable, hosts).map(Ok),
         }
     })
 }
@@ -77,7 +89,7 @@ pub fn nothing_works(unavailable: &[Unavailable]) -> Exit {
 }
 
 /// What the samples of a plan take on disk at most.
-fn need(plan: &Plan) -> Bytes {
+pub fn need(plan: &Plan) -> Bytes {
     let rows = |case: &Case| {
         let own = registry::execution(case.pattern.name());
         let rows =
@@ -201,7 +213,7 @@ pub fn report(
 }
 
 /// Lets the run directory appear, with a report made from the samples as they lie in it.
-fn keep(record: &Record, mut writer: Writer) -> Result<PathBuf, CommandError> {
+pub fn keep(record: &Record, mut writer: Writer) -> Result<PathBuf, CommandError> {
     let reader = SampleReader::open(&writer.close_samples()?)?;
     let report = html::render(record, &registry::views(), reader);
     Ok(writer.finish(record, &report)?)

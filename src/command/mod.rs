@@ -10,6 +10,7 @@ mod history;
 mod hosts;
 mod jobs;
 mod judge;
+pub mod library;
 mod list;
 mod measure;
 mod noise;

@@ -120,10 +120,9 @@ pub fn run(
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
-    let run = u64::from_le_bytes(secret::fresh().map_err(Fault::new)?);
     let conditions = Conditions {
         context,
-        run,
+        run: u64::from_le_bytes(secret::fresh().map_err(Fault::new)?),
         cpus,
         clock: time.local(),
         injected_clock_error: plan.injected_clock_error,
@@ -143,7 +142,7 @@ pub fn run(
         faults: Vec::new(),
         head: summary::head(context, summary::record(plan, context, &time, &environment, started)),
         is_spoiled: false,
-        claims: Claims::of(run, own_cpus.iter().copied()),
+        claims: Claims::of(conditions.run, own_cpus.iter().copied()),
         time: &time,
     };
     runner.all_points().and_then(|()| runner.check_clock())?;
@@ -156,8 +155,8 @@ pub fn run(
         (0..).zip(context.hosts.iter().zip(comparisons.end())).map(of_host).collect();
     let base = summary::record(plan, context, &time, &environment, started);
     let noise = noise_at(None);
-    let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
     let shared = summary::shared_cpus(claims.shared());
+    let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
     warnings.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
     warnings.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);

@@ -74,7 +74,8 @@ fn what_a_run_has_not_left_is_refused() {
         ("run", None, "is not the directory of an unfinished run"),
         (".run.partial-1", None, "it has no rounds.jsonl"),
         (".run.partial-2", Some(""), "its first line is not a record"),
-        (".run.partial-3", Some("{\"record\":{}}\n"), "its first line is not a record"),
+        (".run.partial-3", Some("{\"record\":{}}\n"), "is damaged in line 1"),
+        (".run.partial-4", Some("{\"record\":{}}"), "its first line is not a record"),
     ] {
         fs::create_dir(scratch.join(name)).unwrap();
         if let Some(text) = journal {

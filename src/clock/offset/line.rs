@@ -89,3 +89,18 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_a_few_stretches_is_the_median_of_pairs() {
+        // On a line of slope 3 but for one point.
+        let mut points: Vec<(f64, f64)> =
+            (0..LEAST_STRETCHES).map(|i| (i as f64, 3.0 * i as f64)).collect();
+        points[4].1 += 100.0;
+        assert_eq!(median_rate(&points), Some((3.0, FINEST_NS)));
+        assert_eq!(median_rate(&points[1..]), None);
+    }
+}

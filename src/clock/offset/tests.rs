@@ -279,3 +279,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_queue_before_one_way_leaves_the_rate_to_the_other() {
+    let truth = Truth { offset_ns: 1e6, ppm: 20.0, step: None };
+    let (quiet, loaded) = ((5000.0, 10.0), (5000.0, 1e5));
+    for ways in [[quiet, loaded], [loaded, quiet]] {
+        let model = Model::fit(&exchanges(truth, 10.0, ways, 3)).unwrap();
+        let [begin, end] = [0.0, 1e10].map(|at| model.offset_at(LocalNs(at)).ns);
+        let ppm = (end - begin) / 1e10 * 1e6;
+        assert!((ppm - truth.ppm).abs() < 2e-3, "{ppm} ppm");
+    }
+}
