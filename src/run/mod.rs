@@ -133,6 +133,7 @@ pub fn run(
         overhead_messages: OVERHEAD_MESSAGES,
     };
     let mut runner = Runner {
+        claims: Claims::of(conditions.run, own_cpus.iter().copied()),
         plan: plan.clone(),
         keep,
         watcher,
@@ -142,7 +143,6 @@ pub fn run(
         faults: Vec::new(),
         head: summary::head(context, summary::record(plan, context, &time, &environment, started)),
         is_spoiled: false,
-        claims: Claims::of(conditions.run, own_cpus.iter().copied()),
         time: &time,
     };
     runner.all_points().and_then(|()| runner.check_clock())?;

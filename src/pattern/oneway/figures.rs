@@ -68,6 +68,33 @@ mod tests {
     use crate::run::analysis::RoundSeen;
 
     #[test]
+    fn samples_have_the_stamps_of_both_ends_and_what_is_missing_is_lost() {
+        let row = |stamps: [u64; 3], flags: Flags| {
+            let [intended, submit, receive] = stamps.map(Ticks);
+            Row { intended, submit, receive, flags, ..Row::default() }
+        };
+        let client = [
+            row([10, 11, 0], Flags::WARMUP),
+            row([20, 21, 0], Flags::default()),
+            row([30, 0, 0], Flags::MISSED),
+            row([40, 41, 0], Flags::default()),
+        ];
+        // The server's own warm-up counts arrivals and says nothing of these messages.
+        let server = [
+            row([0, 0, 15], Flags::default()),
+            row([0, 0, 29], Flags::WARMUP.with(Flags::REORDERED)),
+        ];
+        let base = Timebase::nanoseconds(Ticks(0));
+        let found = samples(Bytes(8), [&client, &server], Times::of_one_host(&base));
+        let shown: Vec<_> =
+            found.iter().map(|one| (one.submit_ns, one.receive_ns, one.flags)).collect();
+        assert_eq!(shown[..2], [(11.0, 15.0, Flags::WARMUP), (21.0, 29.0, Flags::REORDERED)]);
+        assert!(shown[2].1.is_nan() && shown[2].2 == Flags::MISSED, "{shown:?}");
+        assert!(shown[3].1.is_nan() && shown[3].2 == Flags::LOST, "{shown:?}");
+        assert_eq!(found.iter().map(|one| one.sequence).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    }
+
+    #[test]
     fn rates_are_without_the_warm_up() {
         let at = |(number, (ns, flags)): (usize, &(f64, Flags))| {
             Sample::new(number as u64, 8, [f64::NAN, *ns, f64::NAN, ns + 5e8, f64::NAN], *flags)
