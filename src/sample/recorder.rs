@@ -467,12 +467,13 @@ mod tests {
             recorder.unanswered(1, Ticks(20), Ticks(21));
             recorder.unanswered(2, Ticks(30), Ticks(0));
             recorder.unanswered(3, Ticks(0), Ticks(41));
+            recorder.unanswered(4, Ticks(50), Ticks(51));
         });
         let unsent = Flags::UNSENT.with(Flags::WARMUP);
         assert_eq!(rows, [row([10, 0, 0, 0], unsent, 0), row([20, 21, 0, 0], Flags::LOST, 0)]);
         let lost = |of: Option<(u64, i64, i64, u64)>| of.map(|(finite, _, _, lost)| (finite, lost));
-        assert_eq!(lost(of(&beyond.service)), Some((0, 1)));
-        assert_eq!(lost(of(&beyond.response)), Some((0, 1)));
+        assert_eq!(lost(of(&beyond.service)), Some((0, 2)));
+        assert_eq!(lost(of(&beyond.response)), Some((0, 2)));
     }
 
     #[test]
