@@ -98,9 +98,16 @@ const LIST: CommandDef = CommandDef {
 const REPORT: CommandDef = CommandDef {
     about: "Print the tables and write the HTML page again, from records alone",
     examples: "
-  wiregauge report wiregauge-runs/*-latency",
+  wiregauge report wiregauge-runs/*-latency
+  wiregauge report wiregauge-runs/20261121T055243Z-latency --svg figures",
     operands: &[OptionDef::path("DIR", "Run directories").required().list()],
-    tables: &[&[OptionDef::flag("no-html", "Do not write report.html again")], DISPLAY],
+    tables: &[
+        &[
+            OptionDef::flag("no-html", "Do not write report.html again"),
+            OptionDef::path("svg", "Directory for every plot of the page as an SVG file"),
+        ],
+        DISPLAY,
+    ],
     ..CommandDef::new("report", |typed| {
         typed.operands("DIR").iter().try_for_each(|dir| check_run_directory(Path::new(dir)))?;
         Ok(Command::Report(typed))

@@ -1,12 +1,13 @@
 //! `report`: tables and HTML again, from the run directory alone.
 
-use super::console::{complain, layout, print_report};
+use super::console::{complain, layout, print_report, print_text};
 use super::{CommandError, Exit};
 use crate::cli::{Display, Typed};
 use crate::pattern::registry;
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::{RecordError, SampleReader, read_record};
 use crate::report::export::{self, Format, Rows, Selection};
+use crate::report::svg::Picture;
 use crate::report::table::Tone;
 use crate::report::{html, table};
 use std::path::Path;
@@ -15,8 +16,9 @@ use std::path::Path;
 pub fn report(typed: &Typed) -> Result<Exit, CommandError> {
     let mut first = None;
     let display = Display::of(&typed.given);
+    let svg = typed.given.text("svg").map(Path::new);
     for dir in typed.operands("DIR") {
-        if let Err(error) = rerender(Path::new(dir), !typed.given.flag("no-html"), &display) {
+        if let Err(error) = rerender(Path::new(dir), !typed.given.flag("no-html"), svg, &display) {
             match first {
                 None => first = Some(error),
                 Some(_) => complain(&error),
@@ -43,7 +45,12 @@ pub fn export(typed: &Typed) -> Result<Exit, CommandError> {
     Ok(Exit::RIGHT)
 }
 
-fn rerender(dir: &Path, with_html: bool, display: &Display) -> Result<(), CommandError> {
+fn rerender(
+    dir: &Path,
+    with_html: bool,
+    svg: Option<&Path>,
+    display: &Display,
+) -> Result<(), CommandError> {
     let record = read_record(dir)?;
     let mut head =
         format!("{} of {} on {}", record.plan.name, record.started, record.environment.host);
@@ -54,6 +61,10 @@ fn rerender(dir: &Path, with_html: bool, display: &Display) -> Result<(), Comman
     let mut text = layout.sentence(&head, Tone::Head);
     text.append(table::report(&record, &registry::views(), &layout));
     print_report(&text, display.color)?;
+    if let Some(out) = svg {
+        let samples = SampleReader::open(&dir.join(SAMPLES_FILE))?;
+        write_pictures(out, &html::pictures(&record, &registry::views(), samples))?;
+    }
     if with_html {
         let reader = SampleReader::open(&dir.join(SAMPLES_FILE))?;
         // The page names whatever is wrong with the samples; the command says it too.
@@ -74,9 +85,20 @@ fn rerender(dir: &Path, with_html: bool, display: &Display) -> Result<(), Comman
     Ok(())
 }
 
+/// Writes each in a file of a directory, which is made where there is none.
+fn write_pictures(out: &Path, pictures: &[Picture]) -> Result<(), CommandError> {
+    std::fs::create_dir_all(out)
+        .map_err(|error| CommandError::Unable(format!("making {}: {error}", out.display())))?;
+    for Picture { name, svg } in pictures {
+        replace(&out.join(format!("{name}.svg")), svg)?;
+    }
+    print_text(&format!("{} plots in {}\n", pictures.len(), out.display()))?;
+    Ok(())
+}
+
 /// Writes beside the file and renames, so that a full disk leaves the old report.
 fn replace(path: &Path, page: &str) -> Result<(), CommandError> {
-    let beside = path.with_extension("html.new");
+    let beside = path.with_extension("new");
     let written = std::fs::write(&beside, page).and_then(|()| std::fs::rename(&beside, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&beside);

@@ -1,7 +1,7 @@
 //! A comparison as Markdown, for the summary of a CI job: the verdict, the limits, what differs.
 
 use super::Comparison;
-use crate::report::html::escaped;
+use crate::report::escape::escaped;
 use crate::stats::Verdict;
 
 /// The rows of one table that are shown before the others are counted: a summary is read by a

@@ -5,6 +5,7 @@
 
 pub mod answer;
 mod clocks;
+pub mod distribution;
 mod figures;
 mod lead;
 mod names;
