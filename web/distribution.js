@@ -2,7 +2,7 @@
 
 function distribution(model) {
   const section = document.getElementById("distribution");
-  if (model.curves.length === 0) return;
+  if (section === null || model.curves.length === 0) return;
   section.hidden = false;
   const metrics = [...new Set(model.curves.map((c) => c.metric))];
   const state = { metric: metrics[0], off: new Set() };

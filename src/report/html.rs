@@ -7,8 +7,10 @@
 
 mod encode;
 mod pictures;
+mod several;
 
 pub use pictures::pictures;
+pub use several::{pictures_of_several, several};
 
 use super::curves::{self, Reduced};
 use super::model::{Cell, Column, Figure, Note, Row, Section, Table};
@@ -144,6 +146,24 @@ pub fn render<E: fmt::Display>(
     page.render().unwrap_or_default()
 }
 
+/// The tables that answer the question.
+pub fn results(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Table> {
+    let Sections { results, middle, .. } = Sections::new(record, patterns);
+    match results.iter().any(|section| !section.results.is_empty()) {
+        true => results.into_iter().flat_map(|section| section.results).collect(),
+        // Of clocks and of noise the tables are all there is.
+        false => middle.into_iter().flat_map(|section| section.tables).collect(),
+    }
+}
+
+/// What a browser calls the page.
+fn title(record: &Record) -> String {
+    let study = record.plan.study.as_ref();
+    let study = study.map_or_else(String::new, |study| format!(" {}", study.name));
+    let whole = if record.complete { "" } else { " (incomplete)" };
+    format!("wiregauge {}{study} on {}{whole}", record.plan.name, record.environment.host)
+}
+
 /// What the scripts read, as JSON by the identifiers of its elements.
 fn data(record: &Record, sections: &[Section], reduced: &Reduced) -> Vec<(&'static str, String)> {
     let whole = serde_json::to_string(record).unwrap_or_else(|_| "null".to_owned());
@@ -253,7 +273,7 @@ impl Place<'_> {
 }
 
 /// A figure in the unit of its column.
-fn figure_text(figure: &Figure) -> String {
+pub fn figure_text(figure: &Figure) -> String {
     number::on_page(figure.value.0 * figure.scale, figure.decimals)
 }
 

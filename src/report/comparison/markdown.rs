@@ -53,7 +53,7 @@ fn table(head: [&str; 4], rows: impl ExactSizeIterator<Item = [String; 4]>) -> S
 }
 
 /// Text of a record as that of a cell: nothing in it is markup.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     let mut cell = String::new();
     for c in escaped(text).chars() {
         match c {

@@ -27,7 +27,7 @@ pub use notes::notes;
 pub use text::{Text, Tone};
 pub use warnings::warnings;
 
-use super::model::Table;
+use super::model::{Section, Table};
 use super::view::{self, PatternView};
 use crate::record::schema::{Noise, Record};
 
@@ -66,6 +66,11 @@ pub fn runs(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> 
 /// Gaps that spinning cores saw.
 pub fn noise(all: &[Noise], layout: &Layout) -> Text {
     joined(view::noise_tables(all).iter().filter_map(|table| section::table(table, layout, "")))
+}
+
+/// Sections alone.
+pub fn sections(sections: &[Section], layout: &Layout) -> Text {
+    joined(section::blocks(sections, layout))
 }
 
 /// A table alone.

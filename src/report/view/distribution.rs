@@ -3,8 +3,11 @@
 use crate::options::each_once;
 use crate::record::schema::{Metric, Record, Run};
 use crate::report::curves::Curve;
-use crate::report::model::{Axis, Curve as Drawn, CurveKind, Mark, Plot, Series, Style, Unit};
+use crate::report::model::{
+    Axis, Curve as Drawn, CurveKind, Data, Mark, Plot, Series, Style, Unit, fields,
+};
 use crate::report::number::{quantile_name, span};
+use crate::stats::Value;
 
 const TAIL: &str = "Share of messages at least this slow. A line that is flat up to the edge has \
                     lost messages.";
@@ -46,6 +49,16 @@ pub fn plots(id: &str, styles: &[(String, usize, usize)], curves: &[&Curve]) -> 
         ..Plot::new(format!("cdf-{id}"), "Cumulative (CDF)", BODY, HEIGHT)
     };
     [tail, body]
+}
+
+/// What the buttons below plots save: every order statistic that is kept.
+pub fn data(styles: &[(String, usize, usize)], curves: &[Curve]) -> Data {
+    let rows = styles.iter().zip(curves).flat_map(|((name, ..), curve)| {
+        let ranked = curve.ranks.iter().zip(&curve.values);
+        let (metric, count, lost) = (curve.metric.name(), curve.count, curve.lost);
+        ranked.map(move |(rank, value)| fields![name, metric, count, lost, rank, Value(*value)])
+    });
+    Data::new("record metric count lost rank latency_ns", rows)
 }
 
 /// Those of a record's runs by each metric.
