@@ -59,7 +59,7 @@ fn every_plot_is_a_file_of_vectors_with_labels_as_text() {
         assert!(read.contains(&format!("file {name}.svg svg 16cm")), "{name}: {read}");
     }
     assert!(!read.contains("foreign"), "no image, no script: {read}");
-    assert!(read.contains(&format!("text Latency over time: {hostile}")), "{read}");
+    assert!(read.contains(&format!("title Latency over time: {hostile}")), "{read}");
     assert!(read.contains("text p99.9") && read.contains("text 1 us"), "{read}");
     let page = std::fs::read_to_string(scratch.join("run").join("report.html")).unwrap();
     right(&report(&scratch, &["run"]));
