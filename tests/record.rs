@@ -33,7 +33,7 @@ fn written(path: &Path, rounds: &[RoundSamples]) {
         writer.append(round).unwrap();
     }
     assert!(!path.exists(), "nothing appears before the end");
-    assert_eq!(writer.finish(&record_of(rounds), "<!doctype html>").unwrap(), path);
+    assert_eq!(writer.finish(&record_of(rounds), |_| "<!doctype html>".into()).unwrap(), path);
 }
 
 fn read_all(path: &Path) -> Result<Vec<RoundSamples>, RecordError> {

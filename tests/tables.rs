@@ -37,6 +37,7 @@ fn record(plan: Plan) -> Record {
     };
     Record {
         schema: SCHEMA.into(),
+        sha256: String::new(),
         version: VERSION,
         tool: "0.1.0".into(),
         command: vec!["wiregauge".into()],

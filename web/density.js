@@ -30,7 +30,8 @@ class Density {
           "more messages (logarithmic); the dots are the largest of each column." })),
         this.canvas,
         element("div", { className: "bar" }, this.readout,
-          csvButton("density", () => this.rows()))),
+          element("div", { className: "buttons" }, csvButton("density", () => this.rows()),
+            vectorButton("density", () => ({ stored: `density-${this.select.value}` }))))),
     );
     this.select.addEventListener("change", () => { this.load(); this.draw(); });
     this.canvas.addEventListener("pointermove", (e) => this.hover(e));

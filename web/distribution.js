@@ -2,7 +2,7 @@
 
 function distribution(model) {
   const section = document.getElementById("distribution");
-  if (model.curves.length === 0) return;
+  if (section === null || model.curves.length === 0) return;
   section.hidden = false;
   const metrics = [...new Set(model.curves.map((c) => c.metric))];
   const state = { metric: metrics[0], off: new Set() };
@@ -20,15 +20,17 @@ function distribution(model) {
   const grid = element("div", { className: "grid" });
   section.append(grid);
   const csv = () => distributionRows(model, chosen());
+  const svg = (kind) => () =>
+    ({ stored: `${kind}-${state.metric}`, runs: new Set(chosen().map((c) => c.run)) });
   both.push(
     new Plot(grid, {
-      title: "Tail (CCDF)", name: "ccdf", csv, height: 360,
+      title: "Tail (CCDF)", name: "ccdf", csv, svg: svg("ccdf"), height: 360,
       note: "Share of messages at least this slow. Bars: 95 % intervals of the quantiles. A line " +
         "that is flat up to the edge has lost messages.",
       build: (c) => distributionPlot(model, chosen(), c, true),
     }),
     new Plot(grid, {
-      title: "Cumulative (CDF)", name: "cdf", csv, height: 360,
+      title: "Cumulative (CDF)", name: "cdf", csv, svg: svg("cdf"), height: 360,
       note: "Cumulative share of messages, up to p99.9; the other plot shows the tail.",
       build: (c) => distributionPlot(model, chosen(), c, false),
     }),

@@ -48,6 +48,7 @@ function figures(model) {
     drawSection(holder, () => {
       own.forEach((plot) => new Plot(holder, {
         title: plot.title, name: plot.id, note: plot.note, height: plot.height, csv: csv(plot),
+        svg: () => ({ stored: plot.id }),
         build: (c) => builtPlot(model, plot, c),
       }));
       surfaces.forEach((one) => new Surface(holder, one, csv(one)));
@@ -129,7 +130,7 @@ function curveEnds(curve, kind) {
 }
 
 function curveTrack(curve, kind, [min, max]) {
-  if (kind === "cdf") return distributionPoints(curve, false, [min, max]);
+  if (kind !== "histogram") return distributionPoints(curve, kind === "ccdf", [min, max]);
   const edge = (i) => 10 ** (i / HISTOGRAM_BINS);
   const bin = (v) => Math.floor(Math.log10(v) * HISTOGRAM_BINS);
   const points = [];

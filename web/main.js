@@ -1,7 +1,8 @@
 // What the page knows, and the sections that draw it.
 
 function makeModel() {
-  const record = readJson("record");
+  // The page of several records has none of its own.
+  const record = document.getElementById("record") ? readJson("record") : { runs: [] };
   const samples = readJson("samples");
   const sections = document.getElementById("plots") ? readJson("plots") : [];
   const curves = samples.curves.map(decodeCurve);
@@ -90,7 +91,7 @@ function start() {
   const results = document.querySelector('[data-csv="results"]');
   results?.addEventListener("click", () =>
     save("results.csv", "text/csv", csvText(resultRows(model))));
-  document.getElementById("download-record").addEventListener("click", () =>
+  document.getElementById("download-record")?.addEventListener("click", () =>
     save("record.json", "application/json", document.getElementById("record").textContent));
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }

@@ -47,3 +47,30 @@ function pictureButton(name, made) {
     made().toBlob((blob) => save(`${name}.png`, "image/png", blob)));
   return button;
 }
+
+// A button that saves the drawing of the whole plot as the report wrote it (src/report/svg):
+// `chosen` gives its name and, where a reader has chosen among them, the runs that it shall have.
+function vectorButton(name, chosen) {
+  const button = element("button", { type: "button", textContent: `${name}.svg` });
+  button.dataset.svg = name;
+  button.addEventListener("click", () => {
+    const { stored, runs } = chosen();
+    const text = storedPicture(stored).textContent;
+    save(`${stored}.svg`, "image/svg+xml", runs ? onlyRuns(text, runs) : text);
+  });
+  return button;
+}
+
+const storedPicture = (name) =>
+  document.querySelector(`script[data-picture="${CSS.escape(name)}"]`);
+
+// Without the curves of other runs; the names in the legend move up.
+function onlyRuns(text, runs) {
+  const svg = new DOMParser().parseFromString(text, "image/svg+xml");
+  const keys = [...svg.querySelectorAll("g.key")];
+  const places = keys.map((key) => key.getAttribute("transform"));
+  const wanted = (g) => !g.dataset.run || runs.has(Number(g.dataset.run));
+  for (const g of svg.querySelectorAll("g[data-run]")) if (!wanted(g)) g.remove();
+  keys.filter(wanted).forEach((key, i) => key.setAttribute("transform", places[i]));
+  return new XMLSerializer().serializeToString(svg);
+}

@@ -8,7 +8,7 @@ const KEYS = "Arrow keys: left and right move along, up and down change the line
   "go to its ends, Escape leaves. Drag to zoom, double-click to undo.";
 
 class Plot {
-  // spec: { title, note, name, csv, height, build(colours) } where build gives
+  // spec: { title, note, name, csv, svg, height, build(colours) } where build gives
   // { tracks, x, y, under?(u, ctx), legend? }, and x and y are { label, log, min, max, tick }.
   constructor(parent, spec) {
     this.spec = spec;
@@ -21,6 +21,7 @@ class Plot {
     const bar = element("div", { className: "bar" }, this.readout);
     const drawn = () => picture(spec.title, this.built.legend ?? [], this.u.ctx.canvas, this.c);
     const buttons = [pictureButton(spec.name, drawn)];
+    if (spec.svg) buttons.unshift(vectorButton(spec.name, spec.svg));
     if (spec.csv) buttons.unshift(csvButton(spec.name, spec.csv));
     bar.append(element("div", { className: "buttons" }, ...buttons));
     this.figure = element("figure", { id: `plot-${spec.name}` },

@@ -27,7 +27,9 @@ class Surface {
       element("figcaption", {}, element("h3", { textContent: spec.title }),
         element("p", { textContent: spec.note })),
       this.frame,
-      element("div", { className: "bar" }, this.readout, csvButton(spec.id, csv))));
+      element("div", { className: "bar" }, this.readout,
+        element("div", { className: "buttons" }, csvButton(spec.id, csv),
+          vectorButton(spec.id, () => ({ stored: spec.id }))))));
     this.map.addEventListener("pointermove", (e) => this.hover(e));
     this.view.addEventListener("pointermove", (e) => this.drag(e));
     this.view.addEventListener("pointerdown", (e) => this.view.setPointerCapture(e.pointerId));

@@ -13,6 +13,8 @@ use crate::pattern::options::MEASUREMENT;
 use crate::plan::Place;
 use crate::remote::daemon::caps::Caps;
 use crate::report::export::{Format, MOST_MESSAGES, Observable};
+use crate::report::markup::Markup;
+use crate::report::several::MOST_RECORDS;
 use crate::stats::limit::Figure;
 use crate::transport::{TransportKind, settings};
 use crate::units::{InjectedClockError, MessageRate};
@@ -96,13 +98,39 @@ const LIST: CommandDef = CommandDef {
 };
 
 const REPORT: CommandDef = CommandDef {
-    about: "Print the tables and write the HTML page again, from records alone",
+    about: "Print tables and write the HTML page again, of one record or several together",
     examples: "
-  wiregauge report wiregauge-runs/*-latency",
+  wiregauge report wiregauge-runs/*-latency
+  wiregauge report wiregauge-runs/20261121T055243Z-latency --svg figures
+  wiregauge report before after --table latex
+
+Several records are compared with the first, in one page; at most 8.",
     operands: &[OptionDef::path("DIR", "Run directories").required().list()],
-    tables: &[&[OptionDef::flag("no-html", "Do not write report.html again")], DISPLAY],
+    tables: &[
+        &[
+            OptionDef::flag("no-html", "Do not write report.html again"),
+            OptionDef::path("svg", "Directory for every plot of the page as an SVG file"),
+            OptionDef::choice::<Markup>("table", "Print the result tables alone, as")
+                .metavar("FORMAT"),
+            OptionDef::path("out", "Page of several records")
+                .default_note("comparison.html in the first directory"),
+        ],
+        DISPLAY,
+    ],
     ..CommandDef::new("report", |typed| {
-        typed.operands("DIR").iter().try_for_each(|dir| check_run_directory(Path::new(dir)))?;
+        let dirs = typed.operands("DIR");
+        dirs.iter().try_for_each(|dir| check_run_directory(Path::new(dir)))?;
+        ensure!(
+            dirs.len() <= MOST_RECORDS,
+            UsageError(format!(
+                "{} records do not fit one page: name at most {MOST_RECORDS}",
+                dirs.len()
+            ))
+        );
+        ensure!(
+            dirs.len() > 1 || typed.given.text("out").is_none(),
+            UsageError("--out is the page of several records: name two or more".into())
+        );
         Ok(Command::Report(typed))
     })
 };

@@ -215,6 +215,5 @@ pub fn report(
 /// Lets the run directory appear, with a report made from the samples as they lie in it.
 pub fn keep(record: &Record, mut writer: Writer) -> Result<PathBuf, CommandError> {
     let reader = SampleReader::open(&writer.close_samples()?)?;
-    let report = html::render(record, &registry::views(), reader);
-    Ok(writer.finish(record, &report)?)
+    Ok(writer.finish(record, |record| html::render(record, &registry::views(), reader))?)
 }

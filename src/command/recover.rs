@@ -13,8 +13,9 @@ pub fn recover(typed: &Typed) -> Result<Exit, CommandError> {
     let (writer, saved) = RunDirectory::recover(&typed.path("DIR"))?;
     let samples = writer.samples_file();
     let record = recovered::record(saved, SampleReader::open(&samples)?)?;
-    let page = html::render(&record, &registry::views(), SampleReader::open(&samples)?);
-    let kept = writer.finish(&record, &page)?;
+    let reader = SampleReader::open(&samples)?;
+    let page = |record: &_| html::render(record, &registry::views(), reader);
+    let kept = writer.finish(&record, page)?;
     let display = Display::of(&typed.given);
     let text = table::report(&record, &registry::views(), &layout(&display));
     print_report(&text, display.color)?;

@@ -266,14 +266,18 @@ impl Writer {
     }
 
     /// Writes what is left, waits until all is on the disk, and lets the directory appear.
-    pub fn finish(mut self, record: &Record, html: &str) -> Result<PathBuf, RecordError> {
+    pub fn finish(
+        mut self,
+        record: &Record,
+        page: impl FnOnce(&Record) -> String,
+    ) -> Result<PathBuf, RecordError> {
         if self.samples.is_some() {
             self.close_samples()?;
         }
         let samples = self.samples_file();
         let sealed = self
             .write(|_, _| sealed::read(&samples).map_err(|e| RecordError::writing(&samples, e)))?;
-        let record = Record { samples: Some(sealed), ..record.clone() };
+        let mut record = Record { samples: Some(sealed), ..record.clone() };
         let json = match readable(&record, &samples) {
             Ok(json) => json,
             Err(why) => {
@@ -285,6 +289,8 @@ impl Writer {
                 return Err(RecordError::Disk { sentence, kind: io::ErrorKind::InvalidData });
             }
         };
+        record.sha256 = sealed::hash(json.as_bytes());
+        let html = page(&record);
         self.write(|writer, dir| {
             writer.put_recovered(dir)?;
             write_file(&dir.join(RECORD_FILE), json.as_bytes())?;
@@ -395,7 +401,7 @@ pub fn read_record(dir: &Path) -> Result<Record, RecordError> {
     let (name, size) = (shown(&path), meta.len().max(text.len() as u64));
     let fits = text.len() as u64 <= RECORD_LIMIT;
     ensure!(fits, "{name} has {size} bytes, above the limit of {RECORD_LIMIT}");
-    let record = parse_record(&path, &text)?;
+    let record = Record { sha256: sealed::hash(&text), ..parse_record(&path, &text)? };
     sealed::check(&dir.join(SAMPLES_FILE), &record)?;
     Ok(record)
 }

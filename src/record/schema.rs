@@ -67,6 +67,9 @@ pub struct Record {
     /// The `samples.parquet` that was written with this; `None` in a record that was only printed,
     /// and in older ones.
     pub samples: Option<SamplesFile>,
+    /// SHA-256 of its own file; empty before it is written.
+    #[serde(skip)]
+    pub sha256: String,
 }
 
 /// What `samples.parquet` holds.

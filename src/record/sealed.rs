@@ -7,7 +7,7 @@ use super::error::RecordError;
 use super::sample_reader::SampleReader;
 use super::schema::{Record, SamplesFile};
 use crate::host::open_file;
-use ring::digest::{Context, SHA256};
+use ring::digest::{Context, SHA256, digest};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -29,6 +29,11 @@ pub(super) fn read(path: &Path) -> io::Result<SamplesFile> {
         }
     }
     Ok(SamplesFile { bytes, sha256: hex::encode(context.finish()) })
+}
+
+/// The SHA-256 of a text in hexadecimal digits.
+pub(super) fn hash(text: &[u8]) -> String {
+    hex::encode(digest(&SHA256, text))
 }
 
 /// Checks the samples of a run directory against its record: their hash, which older records lack,

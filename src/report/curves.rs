@@ -259,6 +259,22 @@ fn next(rank: u64, exact: u64, step: f64) -> u64 {
     if rank < exact { rank + 1 } else { ((rank as f64 * step) as u64).max(rank + 1) }
 }
 
+/// Samples no larger than a value, as the kept order statistics tell: right within [`TAIL_STEP`].
+/// Between two that are kept they are spread evenly over the logarithm, so that no bin narrower than
+/// their distance looks empty beside one that looks full.
+pub fn samples_up_to(curve: &Curve, value: f64) -> u64 {
+    let at = curve.values.partition_point(|kept| *kept <= value);
+    let Some(below) = at.checked_sub(1) else { return 0 };
+    let (rank, before) = (curve.ranks[below], curve.values[below]);
+    match curve.values.get(at).filter(|after| before > 0.0 && after.is_finite()) {
+        Some(after) => {
+            let share = (value / before).ln() / (after / before).ln();
+            rank + (share * (curve.ranks[at] - 1 - rank) as f64) as u64
+        }
+        None => rank,
+    }
+}
+
 /// The row of a latency.
 pub fn row(latency_ns: f64) -> u32 {
     let last = BINS_PER_DECADE * DECADES - 1;
@@ -365,6 +381,16 @@ mod tests {
         let c = curve(0, Metric::Rtt, values, TAIL_STEP).unwrap();
         assert_eq!((c.count, c.lost), (3, 1));
         assert_eq!(c.values, [1000.0, 5e6, f64::INFINITY]);
+    }
+
+    #[test]
+    fn samples_up_to_a_value_are_counted_between_those_that_are_kept() {
+        let all = |n: u64| (1..=n).map(|v| v as f64).collect::<Vec<f64>>();
+        let few = curve(0, Metric::Rtt, all(100), TAIL_STEP).unwrap();
+        assert_eq!([0.5, 1.0, 50.5, 1e9].map(|v| samples_up_to(&few, v)), [0, 1, 50, 100]);
+        let many = curve(0, Metric::Rtt, all(1_000_000), TAIL_STEP).unwrap();
+        let found = samples_up_to(&many, 300_000.0) as f64;
+        assert!((found / 300_000.0 - 1.0).abs() < 0.01, "{found}");
     }
 
     #[test]

@@ -3,13 +3,19 @@
 //! Takes a record, the views of its patterns and its samples; gives the file's text. The templates
 //! in `web/templates` are filled here, the plots are drawn by `web/` from the data of
 //! [`super::model`] and from the curves of [`super::curves`]. A record is foreign input: every text
-//! of it passes `Escape` or `script_json`.
+//! of it passes [`super::escape`] or `script_json`.
 
 mod encode;
+mod pictures;
+mod several;
+
+pub use pictures::pictures;
+pub use several::{pictures_of_several, several};
 
 use super::curves::{self, Reduced};
 use super::model::{Cell, Column, Figure, Note, Row, Section, Table};
 use super::number;
+use super::svg::Picture;
 use super::view::{self, PatternView};
 use super::warnings::{self, Group};
 use crate::record::schema::{ClockOffset, PlanRecord, Record, RecordedWarning};
@@ -75,6 +81,34 @@ struct Page<'a> {
     plan: String,
     /// The identifiers of what the scripts read, each with its JSON.
     data: Vec<(&'static str, String)>,
+    /// What the buttons for SVG save.
+    pictures: Vec<Picture>,
+}
+
+/// The sections of a page.
+struct Sections {
+    results: Vec<Section>,
+    middle: Vec<Section>,
+    /// The drawing on top.
+    lead: Option<Section>,
+    pairs: Option<Section>,
+    overall: Vec<Section>,
+}
+
+impl Sections {
+    fn new(record: &Record, patterns: &[&dyn PatternView]) -> Sections {
+        let results = view::results(record, patterns);
+        let asked = [view::study(record), view::clocks(record)].into_iter().flatten();
+        let own = asked.chain(results.iter().cloned()).chain(view::sweep(record));
+        let mut middle: Vec<Section> = own.collect();
+        let lead = match record.plan.pairs {
+            Some(_) => None, // Their matrix leads.
+            None => view::lead(record, &mut middle),
+        };
+        let overall = [view::rounds(record), view::noise(record)];
+        let (overall, pairs) = (overall.into_iter().flatten().collect(), view::pairs(record));
+        Sections { results, middle, lead, pairs, overall }
+    }
 }
 
 /// The whole page. An error among the rounds ends their reading; the page shows it as a fault,
@@ -85,16 +119,8 @@ pub fn render<E: fmt::Display>(
     rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
 ) -> String {
     let reduced = curves::reduce(record, rounds);
-    let results = view::results(record, patterns);
-    let asked = [view::study(record), view::clocks(record)].into_iter().flatten();
-    let own = asked.chain(results.iter().cloned()).chain(view::sweep(record));
-    let mut middle: Vec<Section> = own.collect();
-    let lead = match record.plan.pairs {
-        Some(_) => None, // Their matrix leads.
-        None => view::lead(record, &mut middle),
-    };
-    let overall = [view::rounds(record), view::noise(record)];
-    let overall: Vec<Section> = overall.into_iter().flatten().collect();
+    let Sections { results, middle, lead, pairs, overall } = Sections::new(record, patterns);
+    let drawn = [lead.as_slice(), pairs.as_slice(), &middle, &overall].concat();
     let words: Vec<String> = record.command.iter().map(|word| shell_word(word)).collect();
     let disagreements = disagreements(record, &reduced);
     let environment = environment(record);
@@ -105,7 +131,7 @@ pub fn render<E: fmt::Display>(
         reduced: &reduced,
         warnings: warnings::of_record(record, &disagreements),
         answer: view::answer(record, patterns).into_iter().take(ANSWERS).collect(),
-        pairs: view::pairs(record),
+        pairs,
         results: &results,
         middle: &middle,
         overall: &overall,
@@ -113,12 +139,31 @@ pub fn render<E: fmt::Display>(
         environment: [first, others].into_iter().filter(|rows| !rows.is_empty()).collect(),
         command: words.join(" "),
         plan: serde_json::to_string_pretty(&record.plan).unwrap_or_default(),
-        data: data(record, &[lead.as_slice(), &middle, &overall].concat(), &reduced),
+        data: data(record, &drawn, &reduced),
+        pictures: pictures::of(record, &drawn, &reduced),
         links: links(record, &reduced, &middle, &overall),
         lead,
     };
     // A template fails only where what it is written to does, and a text does not.
     page.render().unwrap_or_default()
+}
+
+/// The tables that answer the question.
+pub fn results(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Table> {
+    let Sections { results, middle, .. } = Sections::new(record, patterns);
+    match results.iter().any(|section| !section.results.is_empty()) {
+        true => results.into_iter().flat_map(|section| section.results).collect(),
+        // Of clocks and of noise the tables are all there is.
+        false => middle.into_iter().flat_map(|section| section.tables).collect(),
+    }
+}
+
+/// What a browser calls the page.
+fn title(record: &Record) -> String {
+    let study = record.plan.study.as_ref();
+    let study = study.map_or_else(String::new, |study| format!(" {}", study.name));
+    let whole = if record.complete { "" } else { " (incomplete)" };
+    format!("wiregauge {}{study} on {}{whole}", record.plan.name, record.environment.host)
 }
 
 /// What the scripts read, as JSON by the identifiers of its elements.
@@ -243,7 +288,7 @@ impl Place<'_> {
 }
 
 /// A figure in the unit of its column.
-fn figure_text(figure: &Figure) -> String {
+pub fn figure_text(figure: &Figure) -> String {
     number::on_page(figure.value.0 * figure.scale, figure.decimals)
 }
 
@@ -324,38 +369,6 @@ fn same(a: f64, b: f64) -> bool {
     a == b || (a - b).abs() <= 0.1
 }
 
-/// How text of a record becomes text of the page or a quoted attribute.
-#[derive(Clone, Copy)]
-pub(crate) struct Escape;
-
-impl askama::filters::Escaper for Escape {
-    fn write_escaped_str<W: fmt::Write>(&self, mut to: W, text: &str) -> fmt::Result {
-        for c in text.chars() {
-            match c {
-                '&' => to.write_str("&amp;"),
-                '<' => to.write_str("&lt;"),
-                '>' => to.write_str("&gt;"),
-                '"' => to.write_str("&quot;"),
-                '\'' => to.write_str("&#39;"),
-                // Control characters are not allowed in HTML text; these would show as nothing.
-                c if c.is_control() && c != '\n' && c != '\t' => to.write_char('\u{fffd}'),
-                // Overrides of direction could make a text read as another.
-                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => to.write_char('\u{fffd}'),
-                c => to.write_char(c),
-            }?;
-        }
-        Ok(())
-    }
-}
-
-/// Text of a record as text of XML or a quoted attribute: what holds in HTML holds there.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    // Writing into a text cannot fail.
-    let _ = askama::filters::Escaper::write_escaped_str(&Escape, &mut escaped, text);
-    escaped
-}
-
 /// JSON that cannot end its script element. `<` occurs in JSON only within
 /// strings, where the escape means the same.
 fn script_json(json: &str) -> String {
@@ -380,13 +393,6 @@ mod tests {
 
     fn html(sections: &[Section]) -> String {
         Sections { sections }.render().unwrap()
-    }
-
-    #[test]
-    fn text_of_a_record_stays_text() {
-        let evil = "<img src=x onerror=\"alert('1')\">&\u{0}\u{202e}";
-        let safe = "&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;&amp;\u{fffd}\u{fffd}";
-        assert_eq!(escaped(evil), safe);
     }
 
     #[test]

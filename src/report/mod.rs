@@ -5,12 +5,16 @@
 
 pub mod comparison;
 pub mod curves;
+mod escape;
 pub mod export;
 pub mod history;
 pub mod html;
+pub mod markup;
 pub mod model;
 pub mod number;
 pub mod scale;
+pub mod several;
+pub mod svg;
 pub mod table;
 pub mod view;
 pub mod warnings;

@@ -29,6 +29,7 @@ pub fn record(
     });
     Record {
         schema: SCHEMA.into(),
+        sha256: String::new(),
         version: VERSION,
         tool: TOOL_VERSION.into(),
         command: context.command.clone(),

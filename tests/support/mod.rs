@@ -53,6 +53,7 @@ impl Drop for Scratch {
 pub fn full_record() -> Record {
     Record {
         schema: SCHEMA.to_string(),
+        sha256: String::new(),
         version: VERSION,
         tool: "0.1.0".to_string(),
         command: vec!["wiregauge".into(), "latency".into(), "a \"quoted\" \u{1F4E1}\n".into()],

@@ -157,6 +157,31 @@ test("every plot is a picture at a click, with its title and its colours", async
   assert.ok(bytes.length > 5000, `${bytes.length} B`);
 });
 
+test("every plot is a drawing of vectors at a click, with the runs that were chosen", async (t) => {
+  const { page } = await open(t, "sweep");
+  const names = await page.locator("figure[id^=plot-] [data-svg]").evaluateAll((all) =>
+    all.map((b) => b.dataset.svg));
+  assert.equal(names.length, await page.locator("figure[id^=plot-]").count());
+  const drawn = async (name) => {
+    const text = await downloaded(page, () => page.click(`[data-svg="${name}"]`));
+    return page.evaluate((svg) => {
+      const root = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
+      const count = (selector) => root.querySelectorAll(selector).length;
+      return { tag: root.tagName, images: count("image, foreignObject, script"),
+        paths: count("path"), runs: count("g[data-run]:not(.key)"), keys: count("g.key[data-run]") };
+    }, text);
+  };
+  const first = await drawn(names[0]);
+  assert.equal(first.tag, "svg");
+  assert.equal(first.images, 0);
+  assert.ok(first.paths > 5, `${first.paths} paths`);
+  const whole = await drawn("ccdf");
+  await page.locator(".choice input:checked").first().uncheck();
+  const less = await drawn("ccdf");
+  assert.equal(less.runs, whole.runs - 1);
+  assert.equal(less.keys, whole.keys - 1);
+});
+
 test("curves of the page are the order statistics of the samples", async (t) => {
   const { page, record } = await open(t, "survey");
   const points = parseCsv(await downloaded(page, () => page.click('[data-csv="cdf"]')));

@@ -33,7 +33,7 @@ fn keep(spec: &str, count: u64) -> Fallible<Kept> {
         writer.append(round)
     })?;
     let rounds = injected.iter().cloned().map(Ok::<_, String>);
-    writer.finish(&record, &html::render(&record, &registry::views(), rounds))?;
+    writer.finish(&record, |record| html::render(record, &registry::views(), rounds))?;
     Ok(Kept { _base: base, dir, record, injected })
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Comparison, JudgedLimit};
 use crate::record::schema::Record;
-use crate::report::html::escaped;
+use crate::report::escape::escaped;
 use crate::stats::Verdict;
 
 /// The whole file.

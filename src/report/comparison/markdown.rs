@@ -1,7 +1,7 @@
 //! A comparison as Markdown, for the summary of a CI job: the verdict, the limits, what differs.
 
 use super::Comparison;
-use crate::report::html::escaped;
+use crate::report::escape::escaped;
 use crate::stats::Verdict;
 
 /// The rows of one table that are shown before the others are counted: a summary is read by a
@@ -53,7 +53,7 @@ fn table(head: [&str; 4], rows: impl ExactSizeIterator<Item = [String; 4]>) -> S
 }
 
 /// Text of a record as that of a cell: nothing in it is markup.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     let mut cell = String::new();
     for c in escaped(text).chars() {
         match c {

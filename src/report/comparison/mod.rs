@@ -80,6 +80,11 @@ impl Pair<'_> {
     }
 }
 
+/// The runs of two sides that belong together.
+pub fn pairs<'a>(a: &'a Side, b: &'a Side) -> Vec<Pair<'a>> {
+    Matches::new(a, b).pairs
+}
+
 impl Line {
     fn new(runs: &str, figure: String, scale: Scale, found: Result<Difference, Missing>) -> Line {
         let (difference, missing) = (found.ok(), found.err());

@@ -214,6 +214,8 @@ pub struct Curve {
 pub enum CurveKind {
     #[default]
     Cdf,
+    /// The share of those that are at least so large.
+    Ccdf,
     Histogram,
 }
 

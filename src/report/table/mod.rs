@@ -68,7 +68,7 @@ fn answer(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> Te
 
 /// The results of a record: those of its runs by the views of patterns, and each graph.
 pub fn runs(record: &Record, patterns: &[&dyn PatternView], layout: &Layout) -> Text {
-    joined(section::blocks(&sections(record, patterns), layout))
+    joined(section::blocks(&sections_of(record, patterns), layout))
 }
 
 /// What is wrong with the columns that a layout names: no table of the record has one of them.
@@ -77,7 +77,7 @@ pub fn unknown_column(
     patterns: &[&dyn PatternView],
     layout: &Layout,
 ) -> Option<String> {
-    let columns = section::columns(&sections(record, patterns));
+    let columns = section::columns(&sections_of(record, patterns));
     let typed = layout.unknown(&columns).filter(|_| !columns.is_empty())?;
     let names = columns.iter().flatten().map(|name| (layout::distance(typed, name), name));
     let near = names.min().filter(|(distance, _)| *distance <= (typed.len() / 3).max(1));
@@ -86,7 +86,7 @@ pub fn unknown_column(
     Some(format!("--columns: no table has '{typed}'{near}: use all, or some of {heads}"))
 }
 
-fn sections(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
+fn sections_of(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
     let mut sections: Vec<_> = view::pairs(record).into_iter().collect();
     // A line for each of many pairs would hide what they show together; the page has them.
     if record.plan.pairs.is_none() {
@@ -100,6 +100,11 @@ fn sections(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
 /// Gaps that spinning cores saw.
 pub fn noise(all: &[Noise], layout: &Layout) -> Text {
     joined(view::noise_tables(all).iter().filter_map(|table| section::table(table, layout, "")))
+}
+
+/// Sections alone.
+pub fn sections(sections: &[Section], layout: &Layout) -> Text {
+    joined(section::blocks(sections, layout))
 }
 
 /// A table alone.

@@ -49,6 +49,7 @@ fn background(record: &Record) -> Vec<String> {
     };
     lines.extend(record.noise.iter().map(|seen| format!("noise: {}", view::noise_sentence(seen))));
     lines.extend(hosts(record));
+    lines.push(format!("cite: {}", view::citation(record)));
     lines
 }
 

@@ -4,7 +4,9 @@
 //! record says of any run.
 
 pub mod answer;
+mod citation;
 mod clocks;
+pub mod distribution;
 mod figures;
 mod lead;
 mod names;
@@ -16,6 +18,7 @@ mod runs;
 mod study;
 mod sweep;
 
+pub use citation::citation;
 pub use clocks::{notes as clock_notes, section as clocks};
 pub use lead::lead;
 pub use noise::{
