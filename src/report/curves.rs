@@ -260,8 +260,8 @@ fn next(rank: u64, exact: u64, step: f64) -> u64 {
 }
 
 /// Samples no larger than a value, as the kept order statistics tell: right within [`TAIL_STEP`].
-/// Between two that are kept they are spread evenly over the logarithm, so that no bin narrower than
-/// their distance looks empty beside one that looks full.
+/// Between two that are kept they are spread evenly over the logarithm, so that no bin narrower
+/// than their distance looks empty beside one that looks full.
 pub fn samples_up_to(curve: &Curve, value: f64) -> u64 {
     let at = curve.values.partition_point(|kept| *kept <= value);
     let Some(below) = at.checked_sub(1) else { return 0 };

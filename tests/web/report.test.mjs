@@ -168,7 +168,8 @@ test("every plot is a drawing of vectors at a click, with the runs that were cho
       const root = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
       const count = (selector) => root.querySelectorAll(selector).length;
       return { tag: root.tagName, images: count("image, foreignObject, script"),
-        paths: count("path"), runs: count("g[data-run]:not(.key)"), keys: count("g.key[data-run]") };
+        paths: count("path"), runs: count("g[data-run]:not(.key)"),
+        keys: count("g.key[data-run]") };
     }, text);
   };
   const first = await drawn(names[0]);

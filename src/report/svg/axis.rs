@@ -162,7 +162,8 @@ fn line(canvas: &mut Canvas, [x1, y1, x2, y2]: [f64; 4]) {
 pub fn frame(canvas: &mut Canvas, area: Area) {
     let Area { left, top, right, bottom } = area;
     canvas.push(format_args!(
-        "<path d=\"M{left:.1} {top:.1}V{bottom:.1}H{right:.1}\" fill=\"none\" stroke=\"{FAINT}\"/>\n"
+        "<path d=\"M{left:.1} {top:.1}V{bottom:.1}H{right:.1}\" fill=\"none\" \
+         stroke=\"{FAINT}\"/>\n"
     ));
 }
 
