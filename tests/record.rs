@@ -153,7 +153,7 @@ fn a_taken_name_is_refused_and_a_default_one_counts_on() {
     let started: jiff::Timestamp = "2026-11-21T05:52:43Z".parse().unwrap();
     assert_eq!(default_name("a/b", started), "20261121T055243Z-a-b");
     let create = || RunDirectory::create_named(&base, "survey", started, Bytes(1)).unwrap();
-    let finish = |w: Writer| w.finish(&record_of(&[]), "").unwrap();
+    let finish = |w: Writer| w.finish(&record_of(&[]), |_| String::new()).unwrap();
     let first = finish(create());
     assert_eq!(first, base.join("20261121T055243Z-survey"));
     // Two at the same time: the second does not take the first's name.
@@ -171,7 +171,7 @@ fn a_target_that_appears_meanwhile_is_not_replaced() {
     let dir = scratch.join("run");
     let writer = RunDirectory::create(&dir, Bytes(1)).unwrap();
     fs::create_dir(&dir).unwrap();
-    let text = sentence(writer.finish(&record_of(&[]), ""));
+    let text = sentence(writer.finish(&record_of(&[]), |_| String::new()));
     assert!(text.contains("exists already"), "{text}");
     assert_eq!(names(&scratch.0), ["run"]);
     assert!(names(&dir).is_empty());
@@ -196,7 +196,7 @@ fn a_record_that_could_not_be_read_again_keeps_its_samples() {
     writer.append(&round).unwrap();
     let mut record = record_of(std::slice::from_ref(&round));
     record.clock.residual_ppb = f64::NAN;
-    let text = sentence(writer.finish(&record, ""));
+    let text = sentence(writer.finish(&record, |_| String::new()));
     assert!(text.contains("samples are kept in"), "{text}");
     let partial = scratch.join(&format!(".run.partial-{}", std::process::id()));
     assert_eq!(bits(&read_all(&partial.join(SAMPLES)).unwrap()), bits(&[round]));
@@ -262,13 +262,13 @@ fn inner_full_disk() {
     assert!(text.contains("is full") && text.contains(SAMPLES), "{text}");
     assert!(names(&mount).is_empty(), "{:?}", names(&mount));
     assert!(sentence(writer.append(&realistic_round(0, 0, 1))).contains("abandoned"));
-    assert!(sentence(writer.finish(&record_of(&[]), "")).contains("abandoned"));
+    assert!(sentence(writer.finish(&record_of(&[]), |_| String::new())).contains("abandoned"));
     assert!(names(&mount).is_empty());
     // The last file may be the one that does not fit.
     let mut writer = RunDirectory::create(&dir, Bytes(100_000)).unwrap();
     let round = [realistic_round(0, 0, 2000)];
     writer.append(&round[0]).unwrap();
-    let text = sentence(writer.finish(&record_of(&round), &"x".repeat(1 << 18)));
+    let text = sentence(writer.finish(&record_of(&round), |_| "x".repeat(1 << 18)));
     assert!(text.contains("is full") && text.contains("report.html"), "{text}");
     assert!(names(&mount).is_empty());
     println!("full disk: {text}");

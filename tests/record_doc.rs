@@ -105,7 +105,7 @@ fn the_snippets_give_the_median() {
     let mut record = support::full_record();
     let other = Run { index: 1, ..record.runs[0].clone() };
     record.runs.push(other);
-    writer.finish(&record, "").unwrap();
+    writer.finish(&record, |_| String::new()).unwrap();
     let kept = round.samples.iter().filter(|s| s.flags.0 & 1 == 0);
     let latency = |ns: f64| if ns.is_nan() { f64::INFINITY } else { ns };
     let mut rtt: Vec<f64> = kept.map(|s| latency(s.receive_ns - s.submit_ns)).collect();

@@ -54,6 +54,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
         pairs: None,
         clocks: Vec::new(),
         samples: None,
+        sha256: String::new(),
         schema: SCHEMA.to_owned(),
         version: VERSION,
         tool: env!("CARGO_PKG_VERSION").to_owned(),

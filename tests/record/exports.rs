@@ -138,7 +138,7 @@ fn awkward(dir: &Path) -> (Record, Vec<RoundSamples>) {
     }
     let mut writer = RunDirectory::create(dir, Bytes(1 << 20)).unwrap();
     rounds.iter().for_each(|round| writer.append(round).unwrap());
-    writer.finish(&record, "").unwrap();
+    writer.finish(&record, |_| String::new()).unwrap();
     (read_record(dir).unwrap(), rounds)
 }
 
@@ -236,7 +236,7 @@ fn of_metrics(dir: &Path, round: RoundSamples, metrics: &[Metric]) {
     record.runs[0].figures = figures.collect();
     let mut writer = RunDirectory::create(dir, Bytes(1 << 20)).unwrap();
     writer.append(&rounds[0]).unwrap();
-    writer.finish(&record, "").unwrap();
+    writer.finish(&record, |_| String::new()).unwrap();
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn recover(dir: &Path) -> Result<usize, RecordError> {
     let (writer, Saved { record, rounds }) = RunDirectory::recover(dir)?;
     let samples = SampleReader::open(&writer.samples_file())?;
     let record = recovered::record(Saved { record, rounds }, samples)?;
-    let kept = writer.finish(&record, "<!doctype html>")?;
+    let kept = writer.finish(&record, |_| "<!doctype html>".into())?;
     Ok(read_record(&kept)?.runs[0].rounds.len())
 }
 
@@ -195,7 +195,7 @@ fn a_record_that_no_reader_would_take_is_not_written() {
         let dir = scratch.join("run");
         let mut writer = RunDirectory::create(&dir, Bytes(1 << 20)).unwrap();
         writer.append(&rounds[0]).unwrap();
-        let said = writer.finish(&record, "").unwrap_err().to_string();
+        let said = writer.finish(&record, |_| String::new()).unwrap_err().to_string();
         assert!(said.contains("would not be readable") && said.contains(says), "{said}");
         assert!(!dir.exists());
         let left = names(&scratch.0).remove(0);
