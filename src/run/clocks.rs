@@ -7,7 +7,7 @@ use crate::clock::exchange::LENGTH;
 use crate::clock::offset::{Exchange, Model, Offset};
 use crate::clock::{ChosenClock, LocalNs, Source, Ticks};
 use crate::control::fault::Fault;
-use crate::host::Environment;
+use crate::host::{Discipline, Environment};
 use crate::plan::{Case, Plan};
 use crate::record::schema::{ClockCost, ClockOffset, OffsetCheck};
 use crate::remote::clocks::{Comparison, Cost};
@@ -38,26 +38,14 @@ impl Comparisons {
         let hosts = context.hosts.iter();
         let stated = hosts.map(|host| stated(host, time, environment)).collect::<Result<_, _>>()?;
         let local = time.local();
-        let together = together(plan);
         let compare = |number: usize| {
-            let is_at = |end: Option<u32>| end == Some(number as u32);
-            let of_host = |case: &Case| {
-                case.topology.is_between_hosts()
-                    && (is_at(case.topology.host_of(Role::Client))
-                        || is_at(case.topology.host_of(Role::Server)))
-            };
-            let one_way = |case: &&Case| case.profile().is_one_way && of_host(case);
-            let needed = plan.cases.iter().find(one_way);
-            let case = needed.or_else(|| together.iter().copied().find(|case| of_host(case)));
-            let (case, host) = case.zip(context.hosts.get(number))?;
-            // Where neither end is here, no interface of this host was named.
-            let is_here = case.topology.host_of(Role::Client).is_none() || plan.pairs.is_some();
-            let interface = case.settings.interfaces().filter(|_| is_here);
+            let (case, is_needed) = compared_for(plan, number as u32)?;
+            let host = context.hosts.get(number)?;
+            let interface = case.settings.interfaces().filter(|_| names_own_interface(plan, case));
             let cpus = cpus.to_vec();
             let started =
                 Comparison::start(host, interface.as_ref(), local, cpus, plan.injected_clock_error);
-            // Rounds that begin together do so less well without.
-            (needed.is_some() || started.is_ok()).then_some(started)
+            (is_needed || started.is_ok()).then_some(started)
         };
         let started: Vec<Option<Result<Comparison, Fault>>> = std::thread::scope(|scope| {
             let hosts = 0..context.hosts.len();
@@ -97,6 +85,23 @@ impl Comparisons {
     }
 }
 
+/// The case for which a host's clock is compared, and whether that needs it: one-way times do;
+/// rounds that begin together do so less well without.
+fn compared_for(plan: &Plan, host: u32) -> Option<(&Case, bool)> {
+    let is_at = |case: &Case, role: Role| case.topology.host_of(role) == Some(host);
+    let is_of_host = |case: &&Case| {
+        case.topology.is_between_hosts() && (is_at(case, Role::Client) || is_at(case, Role::Server))
+    };
+    let one_way = plan.cases.iter().find(|case| case.profile().is_one_way && is_of_host(case));
+    let needed = one_way.map(|case| (case, true));
+    needed.or_else(|| together(plan).into_iter().find(is_of_host).map(|case| (case, false)))
+}
+
+/// Whether the interfaces that a case names are this host's too: not where neither end is here.
+fn names_own_interface(plan: &Plan, case: &Case) -> bool {
+    case.topology.host_of(Role::Client).is_none() || plan.pairs.is_some()
+}
+
 /// The cases of which rounds begin with those of others.
 fn together(plan: &Plan) -> Vec<&Case> {
     let several = plan.concurrent.iter().filter(|group| group.len() > 1).flatten();
@@ -110,16 +115,24 @@ pub fn stated(
     time: &ChosenClock,
     environment: &Environment,
 ) -> Result<Option<Offset>, Fault> {
-    if time.source != Source::Ptp {
+    let own = (time.base.epoch, &environment.discipline);
+    let other = (host.probe.local.time.epoch, &host.probe.environment.discipline);
+    stated_by(time.source, own, other)
+}
+
+/// The same of two epochs and what keeps the clocks right.
+fn stated_by(
+    source: Source,
+    (own_epoch, own): (Ticks, &Discipline),
+    (other_epoch, other): (Ticks, &Discipline),
+) -> Result<Option<Offset>, Fault> {
+    if source != Source::Ptp {
         return Ok(None);
     }
-    let error = |environment: &Environment| {
-        environment.discipline.stated_error_ns().map_err(Fault::Refused)
-    };
-    let bound_ns = error(environment)? + error(&host.probe.environment)?;
+    let error = |discipline: &Discipline| discipline.stated_error_ns().map_err(Fault::Refused);
+    let bound_ns = error(own)? + error(other)?;
     // Both tick in nanoseconds since 1970.
-    let ns = (time.base.epoch - host.probe.local.time.epoch).0 as f64;
-    Ok(Some(Offset { ns, bound_ns }))
+    Ok(Some(Offset { ns: (own_epoch - other_epoch).0 as f64, bound_ns }))
 }
 
 /// What is known of another host's clock at the end of a round.
@@ -274,3 +287,6 @@ pub fn cost(exchanges: &[Exchange], cost: Cost) -> ClockCost {
         server_cpu_ns: cost.remote.map(|(_, cpu_ns)| cpu_ns),
     }
 }
+
+#[cfg(test)]
+mod tests;

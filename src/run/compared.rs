@@ -72,11 +72,8 @@ pub fn compare(
     }
     let base = summary::record(plan, context, &time, &environment, started);
     let interrupted = context.interrupted.load(Ordering::Relaxed);
-    let stepped = histories.iter().zip(&recorded).filter_map(|(history, host)| {
-        let times = history.known.last()?.clock.steps;
-        let warning = Warning::ClockStepped { times };
-        (times > 0).then(|| RecordedWarning::on_host(&warning, &host.name))
-    });
+    let stepped = histories.iter().zip(&recorded);
+    let stepped = stepped.filter_map(|(history, host)| stepped_on(&host.name, history));
     Ok(Record {
         complete: !interrupted,
         faults: interrupted.then(|| Fault::Interrupted.to_string()).into_iter().collect(),
@@ -85,6 +82,12 @@ pub fn compare(
         clocks: histories,
         ..base
     })
+}
+
+/// Warns of a clock that was set, or changed its rate.
+fn stepped_on(host: &str, history: &ClockHistory) -> Option<RecordedWarning> {
+    let times = history.known.last()?.clock.steps;
+    (times > 0).then(|| RecordedWarning::on_host(&Warning::ClockStepped { times }, host))
 }
 
 /// What a clock that was made wrong really shows. Both hosts must read one counter for it: they
@@ -150,4 +153,84 @@ fn history(exchanges: &[Exchange], truth: &Truth) -> Option<ClockHistory> {
         known,
         ..ClockHistory::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Ticks, Timebase};
+    use crate::units::InjectedClockError;
+
+    /// An exchange each second, eleven of 2 us there and back, with a clock that is ahead by 5 us.
+    fn exchanges() -> Vec<Exchange> {
+        let exchange = |second: u32| {
+            let sent = f64::from(second) * 1e9;
+            let [reached, heard] = [1000.0, 2000.0].map(|after| LocalNs(sent + after));
+            let other = LocalNs(reached.0 + 5000.0);
+            Exchange { sent: LocalNs(sent), reached: other, answered: other, heard }
+        };
+        (1..=11).map(exchange).collect()
+    }
+
+    fn local(epoch: u64, injected_error: Option<InjectedClockError>) -> Local {
+        let time = Timebase { epoch: Ticks(epoch), ns_per_tick: 0.5 };
+        Local { source: Source::MonotonicRaw, time, injected_error }
+    }
+
+    #[test]
+    fn a_clock_that_was_made_wrong_shows_so_much_more_than_its_epoch_says() {
+        let error = InjectedClockError { offset_ns: 700.0, drift_ppm: 20.0, ..Default::default() };
+        let truth = Truth { own: local(5000, None), other: Some(local(1000, Some(error))) };
+        // It has counted 4000 ticks of 0.5 ns more, and 20 ppm of its 1.000002 s are 20000.04 ns.
+        let offset = truth.offset_ns(LocalNs(1e9)).unwrap();
+        assert!((offset - (2000.0 + 700.0 + 20_000.04)).abs() < 1e-3, "{offset}");
+        assert!((truth.drift_ppm(LocalNs(1e9)).unwrap() - 20.0).abs() < 1e-3);
+        let unknown = Truth { own: local(5000, None), other: None };
+        assert_eq!(
+            (unknown.offset_ns(LocalNs(1e9)), unknown.drift_ppm(LocalNs(1e9))),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_warned_of_with_its_host() {
+        let stepped = |steps: &[u64]| {
+            let row = |steps: &u64| {
+                let clock = ClockOffset { steps: *steps, ..ClockOffset::default() };
+                ClockKnown { clock, ..ClockKnown::default() }
+            };
+            let known = steps.iter().map(row).collect();
+            stepped_on("node07", &ClockHistory { known, ..ClockHistory::default() })
+        };
+        let twice = RecordedWarning::on_host(&Warning::ClockStepped { times: 2 }, "node07");
+        assert_eq!((stepped(&[0, 1, 2]), stepped(&[0, 0])), (Some(twice), None));
+    }
+
+    #[test]
+    fn a_history_has_what_was_known_at_ten_times_and_what_is_known_of_each() {
+        let error = InjectedClockError { offset_ns: 5000.0, ..Default::default() };
+        let truth = Truth { own: local(0, None), other: Some(local(0, Some(error))) };
+        let found = history(&exchanges(), &truth).unwrap();
+        // The first has come back after 2 us, the last at the end.
+        let known: Vec<_> =
+            found.known.iter().map(|row| (row.after_s, row.clock.exchanges)).collect();
+        let after = |second: u32| f64::from(second) + 2e-6;
+        let mut expected: Vec<(f64, u64)> =
+            (1..=9).map(|row| (after(row - 1), row.into())).collect();
+        expected.push((after(10), 11));
+        assert_eq!(known, expected);
+        let last = found.known.last().unwrap();
+        let off = (last.clock.offset_ns - 5000.0).abs();
+        assert!(off <= last.clock.bound_ns && last.clock.bound_ns < 3000.0, "{last:?}");
+        assert_eq!(last.true_offset_ns, Some(5000.0));
+        assert_eq!(last.true_drift_ppm, Some(0.0));
+        let [first, .., end] = found.points.as_slice() else { panic!() };
+        assert_eq!((found.points.len(), first.after_s, end.after_s), (201, 0.0, after(10)));
+        assert_eq!(found.later.after_s, after(110));
+        assert!(
+            found.later.bound_ns > end.bound_ns && (end.offset_ns - 5000.0).abs() <= end.bound_ns
+        );
+        assert_eq!(end.true_offset_ns, Some(5000.0));
+        assert!(history(&[], &truth).is_none());
+    }
 }

@@ -202,6 +202,20 @@ mod tests {
         assert_eq!(of(Some([10, 0]), None), [10, 2, 8, 1]);
     }
 
+    #[test]
+    fn what_the_receiving_end_has_counted_stands_beside_samples_that_say_more() {
+        let samples = samples(&[Flags::default(); 12]);
+        let of = |server| counted(Arrivals::AtServer, Some([10, 0]), server, &samples);
+        assert_eq!((of(Some([0, 1])), of(None)), ([10, 1, 9, 0], [10, 2, 8, 0]));
+        // The server of a simulation is counted by its client.
+        let case = crate::pattern::latency::request(Default::default()).plan().unwrap().cases;
+        let mut client = ThreadResult::reported(MessageCounts { sent: 10, ..Default::default() });
+        let simulated = MessageCounts { received: 1, ..Default::default() };
+        client.outcome.as_mut().unwrap().server_counts = Some(simulated);
+        let found = counts(&case[0], Arrivals::AtServer, &client, None, &samples);
+        assert_eq!((found.sent, found.received), (10, 1));
+    }
+
     /// A schedule of which five requests were sent, three (one as warm-up) were never sent and two
     /// steps were missed. No answer came.
     fn unanswered() -> Vec<Sample> {

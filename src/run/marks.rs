@@ -109,4 +109,30 @@ mod tests {
             assert_eq!(flags, [Flags::default(), Flags::WARMUP.with(flag)]);
         }
     }
+
+    #[test]
+    fn the_warm_up_of_a_rate_is_timed_by_what_arrives_and_else_by_what_is_sent() {
+        let mut case = crate::pattern::latency::request(Default::default()).plan().unwrap().cases;
+        let case = &mut case[0];
+        let most_ns = case.warmup_time().unwrap().0 as f64;
+        // Sent at once, received after the longest warm-up, and one that was not received.
+        let samples = || {
+            let at = |receive| sample(1.0, receive, Flags::WARMUP);
+            [at(2.0), at(2.0 + most_ns), at(f64::NAN)]
+        };
+        let flags = |case: &Case, is_rate: bool, mut samples: Vec<Sample>| {
+            mark(case, is_rate, &mut samples);
+            samples.into_iter().map(|sample| sample.flags).collect::<Vec<_>>()
+        };
+        let (warm, kept) = (Flags::WARMUP, Flags::default());
+        let missing = warm.with(Flags::UNFINISHED);
+        assert_eq!(flags(case, true, samples().into()), [warm, kept, missing]);
+        assert_eq!(flags(case, false, samples().into()), [warm, warm, missing]);
+        // What a server alone has seen has a time of receipt.
+        let received = |ns| sample(f64::NAN, ns, warm);
+        let of_server = || vec![received(2.0), received(2.0 + most_ns)];
+        assert_eq!(flags(case, false, of_server()), [warm, kept]);
+        case.exact_warmup = true;
+        assert_eq!(flags(case, true, of_server()), [warm, warm], "as many as were asked for");
+    }
 }

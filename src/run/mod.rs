@@ -361,7 +361,7 @@ impl Runner<'_, '_> {
         if are_several {
             self.conditions.clocks = self.comparisons.now();
         }
-        let starts = start::of_rounds(&cases, &finished, &self.conditions);
+        let starts = start::of_rounds(&cases, &finished, |host| self.conditions.clock_of(host));
         let mut interrupted = false;
         for (((index, case), finished), start) in group.iter().zip(&cases).zip(finished).zip(starts)
         {

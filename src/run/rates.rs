@@ -72,3 +72,40 @@ pub fn figure(metric: RateMetric, unit: &str, work: &[Delivered], each: f64) -> 
         work.iter().map(|d| Delivered { work: d.work * each, ..*d }).collect();
     RateFigure { metric, unit: unit.into(), rate: rate(&scaled) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Ticks, Timebase};
+    use crate::record::schema::{Counts, Round};
+    use crate::sample::{RoundSamples, Sample};
+
+    #[test]
+    fn messages_without_stamps_are_counted_over_the_whole_round() {
+        let request = crate::pattern::latency::request(Default::default());
+        let case = request.plan().unwrap().cases.remove(0);
+        let none = f64::NAN;
+        let sample = |number: u32| {
+            let (submit, flags) = match number {
+                0 => (0.0, Flags::WARMUP),
+                _ => (f64::from(number) * 1e9, Flags::default()),
+            };
+            Sample::new(number.into(), 8, [none, submit, none, submit * 1.5, none], flags)
+        };
+        let samples = RoundSamples { samples: (0..4).map(sample).collect(), ..Default::default() };
+        let work = |samples_in_histogram_only| {
+            let counts = Counts { sent: 10, received: 8, ..Counts::default() };
+            let round =
+                Round { counts, length_ns: 5e9, samples_in_histogram_only, ..Round::default() };
+            let server_time = &Timebase::nanoseconds(Ticks(0));
+            let (samples, round) = (&samples, &round);
+            let seen =
+                RoundSeen { case: &case, samples, round, client: &[], server: &[], server_time };
+            let Work { posted, delivered } = Work::of_messages(&seen);
+            [posted.unwrap(), delivered].map(|Delivered { work, seconds }| (work, seconds))
+        };
+        // Three after the warm-up: two since the first, submitted within 2 s and received within 3.
+        assert_eq!(work(0), [(2.0, 2.0), (2.0, 3.0)]);
+        assert_eq!(work(1), [(10.0, 5.0), (8.0, 5.0)]);
+    }
+}

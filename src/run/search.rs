@@ -41,19 +41,16 @@ pub fn next(points: &[Point], slo: Option<Slo>) -> Vec<f64> {
     let mut rates: Vec<f64> = points.iter().map(|point| point.offered).collect();
     rates.sort_by(f64::total_cmp);
     let mut wanted = Vec::new();
-    let between = |low: Option<f64>, high: Option<f64>, wanted: &mut Vec<f64>| {
-        let (Some(low), Some(high)) = (low, high) else { return };
-        let middle = rounded((low * high).sqrt());
-        if high / low > CLOSE && middle > low && middle < high && !wanted.contains(&middle) {
-            wanted.push(middle);
-        }
+    let between = |low: Option<f64>, high: Option<f64>| {
+        let (low, high) = low.zip(high)?;
+        (high / low > CLOSE).then(|| rounded((low * high).sqrt()))
     };
     if let Some(knee) = knee(points) {
         let at = points[knee.at].offered;
         let lower = rates.iter().copied().rfind(|rate| *rate < at);
         let higher = rates.iter().copied().find(|rate| *rate > at);
-        between(lower, Some(at), &mut wanted);
-        between(Some(at), higher, &mut wanted);
+        wanted.extend(between(lower, Some(at)));
+        wanted.extend(between(Some(at), higher));
         wanted.extend(beyond(knee, points, &rates));
     }
     if let Some(found) = slo.and_then(|slo| highest(points, slo)) {
@@ -62,7 +59,7 @@ pub fn next(points: &[Point], slo: Option<Slo>) -> Vec<f64> {
         match found.bracket {
             // Even the lowest is too much.
             Bracket::AtMost => {}
-            Bracket::Within | Bracket::AtLeast => between(Some(kept), broken, &mut wanted),
+            Bracket::Within | Bracket::AtLeast => wanted.extend(between(Some(kept), broken)),
         }
         wanted.extend(beyond(found, points, &rates));
     }
@@ -99,6 +96,9 @@ mod tests {
         let added = BTreeMap::from([(0, vec![6, 7]), (1, vec![8, 9]), (2, vec![10])]);
         let groups = [vec![0, 1], vec![2, 3], vec![4, 5]];
         assert_eq!(together(&groups, &added), [[6, 8], [7, 9]]);
+        // Of the second only one point follows.
+        let added = BTreeMap::from([(0, vec![6, 7]), (1, vec![8]), (2, vec![9, 10])]);
+        assert_eq!(together(&[vec![0, 1, 2]], &added), [vec![6, 8, 9], vec![7, 10]]);
     }
 
     /// A server of one queue (M/M/1) that takes 1 us for a request: the power is highest at half.
@@ -149,6 +149,40 @@ mod tests {
         let points: Vec<Point> = [6e5, 8e5, 9e5].map(mm1).into();
         assert_eq!(knee(&points).unwrap().bracket, Bracket::AtMost);
         assert!(next(&points, None).contains(&6e4));
+    }
+
+    #[test]
+    fn the_grid_has_shares_of_the_capacity_in_three_digits() {
+        let expected =
+            [617.0, 3090.0, 6170.0, 8640.0, 9870.0, 11_100.0, 12_300.0, 13_600.0, 16_000.0];
+        assert_eq!(grid(12_340.0), expected);
+        assert_eq!((rounded(0.0375), rounded(1234.5)), (0.04, 1230.0));
+        // Below one request per second nothing is offered.
+        assert_eq!(grid(4.0), [1.0, 2.0, 2.8, 3.2, 3.6, 4.0, 4.4, 5.2]);
+    }
+
+    #[test]
+    fn what_lies_closer_than_a_twentieth_is_not_parted() {
+        // The power is highest at half of 1e6: the knee is at 500000.
+        let at = |lower: f64, higher: f64| next(&[lower, 5e5, higher].map(mm1), None);
+        // The geometric means with the neighbours, in three digits.
+        assert_eq!(at(4e5, 6e5), [447_000.0, 548_000.0]);
+        assert_eq!(at(4.8e5, 6e5), [548_000.0], "5/4.8 is 1.042");
+        assert_eq!(at(4e5, 5.2e5), [447_000.0], "1.04");
+        assert!(at(4.8e5, 5.25e5).is_empty(), "1.05");
+        assert_eq!(at(4.7e5, 5.26e5), [485_000.0, 513_000.0], "1.064 and 1.052");
+    }
+
+    #[test]
+    fn beyond_a_rate_that_was_measured_there_is_no_other() {
+        // Of the one outside of the others the generator was the limit.
+        let with = |offered: [f64; 4], outside: usize| {
+            let mut points = offered.map(mm1);
+            points[outside].generator_bound = true;
+            next(&points, None)
+        };
+        assert_eq!(with([1e5, 2e5, 3e5, 4e5], 3), [245_000.0, 346_000.0]);
+        assert_eq!(with([5e4, 6e5, 8e5, 9e5], 0), [173_000.0, 693_000.0]);
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn spans(samples: &[Sample], begins: &Begins, is_rate: bool) -> impl Iterator<It
 fn median(spans: impl Iterator<Item = Span>) -> Option<f64> {
     let mut lengths: Vec<f64> = spans.map(|span| span.length_ns).collect();
     let at = (rank(0.5, lengths.len() as u64) as usize).checked_sub(1)?;
-    (at < lengths.len()).then(|| *lengths.select_nth_unstable_by(at, f64::total_cmp).1)
+    Some(*lengths.select_nth_unstable_by(at, f64::total_cmp).1)
 }
 
 fn stall(span: Span, round: &Round, is_real: bool) -> Stall {
@@ -326,5 +326,81 @@ mod tests {
         let found = of_round(&case(), &many, &round(0.0, 0.0), false);
         let lengths: Vec<f64> = found.iter().map(|stall| stall.length_ns).collect();
         assert_eq!(lengths, [2e6, 2e6, 9e6]);
+    }
+
+    #[test]
+    fn gaps_that_follow_each_other_are_two_and_of_equal_ones_the_first_is_kept() {
+        let found = |samples: &[Sample]| {
+            lengths_and_places(&of_round(&case(), samples, &round(0.0, 0.0), false))
+        };
+        assert_eq!(found(&[]), []);
+        // 10 of 10 us, then 2 ms and at once 3 ms.
+        let two = [(2e6, 1e5), (3e6, 2.1e6)];
+        assert_eq!(found(&samples(&[(10, 2e6), (11, 3e6)])), two);
+        // The least is 1 ms, or 20 medians.
+        assert_eq!(found(&samples(&[(10, 1e6), (20, 999_999.0)])), [(1e6, 1e5)]);
+        let slow: Vec<(u64, f64)> = (0..1000).map(|number| (number, 1e5)).collect();
+        let with = |ns: f64| {
+            let mut slow = slow.clone();
+            slow[1].1 = ns;
+            found(&samples(&slow))
+        };
+        assert_eq!((with(2e6), with(1.9e6)), (vec![(2e6, 1e5)], vec![]));
+        // Two that wait together for 5 ms, and two in the warm-up.
+        let open = |number: u32| {
+            let intended = 5e8 + f64::from(number) * 1e3;
+            let ns = if [7, 8, 107, 108].contains(&number) { 5e6 } else { 100.0 };
+            let flags = if number < 10 { Flags::WARMUP } else { Flags::default() };
+            let stamps = [intended, intended + 50.0, f64::NAN, intended + ns, f64::NAN];
+            Sample::new(number.into(), 64, stamps, flags)
+        };
+        let together: Vec<Sample> = (0..1000).map(open).collect();
+        assert_eq!(found(&together), [(5e6, 1.07e5)]);
+    }
+
+    #[test]
+    fn an_end_may_have_caused_what_it_waited_for_and_not_what_it_waited_half_as_long_for() {
+        let (client, server) = (StallCause::ClientWaited, StallCause::ServerWaited);
+        let (both, neither) = (StallCause::BothWaited, StallCause::NeitherWaited);
+        let unknown = StallCause::Unknown;
+        for (client_ns, server_ns, known) in [
+            (9.0, 9.0, both),
+            (9.0, 4.9, client),
+            (4.9, 9.0, server),
+            (9.0, 5.0, unknown),
+            (5.0, 9.0, unknown),
+            (8.9, 0.0, unknown),
+            (0.0, 8.9, unknown),
+            (4.9, 4.9, neither),
+            (5.0, 4.9, unknown),
+            (4.9, 5.0, unknown),
+        ] {
+            let found = cause(10.0, Some(client_ns), Some(server_ns));
+            assert_eq!(found, known, "{client_ns} {server_ns}");
+        }
+    }
+
+    #[test]
+    fn the_waiting_is_that_of_the_thread_and_none_in_simulated_time() {
+        let usage = |ns| Usage { waited_ns: Some(ns), ..Usage::default() };
+        let thread = |client, server| crate::record::schema::Thread {
+            client: usage(client),
+            server: usage(server),
+            ..Default::default()
+        };
+        let round = Round { threads: vec![thread(1.0, 2.0), thread(3.0, 4.0)], ..round(8.0, 9.0) };
+        let waited = |thread, is_real| {
+            let found = stall(Span { at_ns: 0.0, length_ns: 1e7, thread }, &round, is_real);
+            (found.client_waited_ns, found.server_waited_ns)
+        };
+        assert_eq!(waited(1, true), (Some(3.0), Some(4.0)));
+        assert_eq!(waited(2, true), (Some(8.0), Some(9.0)), "of all");
+        assert_eq!(waited(1, false), (None, None));
+        let mut simulated = case();
+        simulated.transport = crate::transport::TransportKind::SIMULATED;
+        let found = of_round(&simulated, &samples(&[(9, 5e6)]), &round, false);
+        assert_eq!(found[0].cause, StallCause::Unknown);
+        let real = of_round(&case(), &samples(&[(9, 5e6)]), &round, false);
+        assert_eq!(real[0].cause, StallCause::NeitherWaited);
     }
 }

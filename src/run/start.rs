@@ -5,7 +5,6 @@ use crate::clock::LocalNs;
 use crate::control::fault::Fault;
 use crate::plan::Case;
 use crate::record::schema::{Begin, Start};
-use crate::run::conditions::Conditions;
 use crate::run::round::RoundResult;
 use crate::sample::join::End;
 use crate::transport::Role;
@@ -35,18 +34,18 @@ pub fn spread_ns<'a>(begins: impl Iterator<Item = &'a Begin>) -> f64 {
     (last - first).max(0.0)
 }
 
-/// How each of these rounds began, by what is known of the clocks now that they are over; `None`
-/// where no instant was agreed.
-pub fn of_rounds(
+/// How each of these rounds began, by what is known of the clocks of the hosts now that they are
+/// over; `None` where no instant was agreed.
+pub fn of_rounds<'c>(
     cases: &[Case],
     finished: &[Result<RoundResult, Fault>],
-    conditions: &Conditions<'_>,
+    clock_of: impl Fn(Option<u32>) -> Option<End<'c>>,
 ) -> Vec<Option<Start>> {
     let one = |(case, finished): (&Case, &Result<RoundResult, Fault>)| {
         let finished = finished.as_ref().ok()?;
         let agreed = finished.start?;
         let of = |role: Role| {
-            let end = conditions.clock_of(case.topology.host_of(role))?;
+            let end = clock_of(case.topology.host_of(role))?;
             let parts = finished.threads_of(role);
             let spans = parts.iter().filter_map(|part| Some(part.outcome.as_ref()?.span));
             let began = spans.map(|(began, _)| end.time.local(began).0).reduce(f64::max)?;
@@ -80,6 +79,7 @@ mod tests {
     use super::*;
     use crate::clock::offset::{Model, Offset};
     use crate::clock::{Ticks, Timebase};
+    use crate::run::round::RankResult;
 
     const BOUND_NS: f64 = 50_000.0;
 
@@ -97,6 +97,48 @@ mod tests {
         let begin = late(2000.0);
         assert!((begin.late_ns, begin.bound_ns.round()) == (2000.0, BOUND_NS), "{begin:?}");
         assert!(!is_late(&late(149_000.0)) && is_late(&late(151_000.0)));
+        assert!(!is_late(&Begin { late_ns: 150_000.0, bound_ns: 50_000.0 }), "what is allowed");
+    }
+
+    #[test]
+    fn a_round_began_with_the_last_thread_of_each_end() {
+        let request = crate::pattern::latency::request(Default::default());
+        let mut case = request.plan().unwrap().cases.remove(0);
+        case.topology.ranks[1].host = Some(0);
+        let cases = [case.clone(), case.clone(), case];
+        let thread = |began: u64| {
+            let mut thread = crate::run::finished_thread(0, true, &[]);
+            thread.outcome.as_mut().unwrap().span = (Ticks(began), Ticks(began + 10));
+            thread
+        };
+        let of = |start, begins: [&[u64]; 2]| {
+            let of_role = |(role, begins): (&Role, &[u64])| RankResult {
+                role: *role,
+                threads: begins.iter().map(|began| thread(*began)).collect(),
+            };
+            let ranks = Role::ALL.iter().zip(begins).map(of_role).collect();
+            Ok(RoundResult { ranks, fault: None, start, ran: None })
+        };
+        // The server's clock is ahead by 5000 ns.
+        let agreed = Some(LocalNs(1000.0));
+        let finished = [
+            of(agreed, [&[1010, 1030, 1020], &[6004]]),
+            of(agreed, [&[1001], &[]]),
+            of(None, [&[900], &[900]]),
+        ];
+        let time = Timebase::nanoseconds(Ticks(0));
+        let ahead = Model::stated(Offset { ns: 5000.0, bound_ns: 10.0 });
+        let clock_of = |host: Option<u32>| Some(End { time: &time, offset: host.map(|_| &ahead) });
+        let found = of_rounds(&cases, &finished, clock_of);
+        let late = |begin: &Option<Begin>| begin.as_ref().map(|begin| begin.late_ns);
+        let found: Vec<_> = found
+            .iter()
+            .map(|start| start.as_ref().map(|s| (late(&s.client), late(&s.server), s.spread_ns)))
+            .collect();
+        let both = Some((Some(30.0), Some(4.0), 29.0));
+        assert_eq!(found, [both, Some((Some(1.0), None, 29.0)), None]);
+        let lost = [Err(Fault::Interrupted)];
+        assert!(of_rounds(&cases[..1], &lost, clock_of)[0].is_none());
     }
 
     #[test]

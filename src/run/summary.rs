@@ -181,4 +181,70 @@ mod tests {
         let all = [HostPair { client: None, server: Some(0) }; 2];
         assert_eq!(not_on_the_wire(all.into_iter(), interface_of).len(), 1, "said once");
     }
+
+    fn noise_of(cpu: u32, observed_ns: f64, lost_ns: f64) -> Noise {
+        Noise { cpu, observed_ns, lost_ns, longest_ns: lost_ns, ..Noise::default() }
+    }
+
+    fn kinds(found: &[RecordedWarning]) -> Vec<&str> {
+        found.iter().map(|warning| warning.kind.as_str()).collect()
+    }
+
+    #[test]
+    fn the_noise_of_a_cpu_is_that_of_all_rounds() {
+        let seen = [noise_of(3, 1e9, 2e6), noise_of(1, 1e9, 0.0), noise_of(3, 2e9, 4e6)];
+        let all = noise(seen.iter());
+        let found: Vec<_> = all.iter().map(|one| (one.cpu, one.observed_ns, one.lost_ns)).collect();
+        assert_eq!(found, [(1, 1e9, 0.0), (3, 3e9, 6e6)]);
+        assert_eq!(all[1].longest_ns, 4e6);
+    }
+
+    #[test]
+    fn a_cpu_that_loses_more_than_a_hundredth_of_its_time_is_noisy() {
+        let share = |observed_ns, lost_ns| {
+            let found = noisy(&[noise_of(4, observed_ns, lost_ns)]).next();
+            found.map(|warning| match warning {
+                Warning::NoisyCore { cpu: 4, share, .. } => share,
+                _ => panic!("{warning:?}"),
+            })
+        };
+        assert_eq!((share(2e9, 4e7), share(1e9, 1e7)), (Some(0.02), None));
+        assert_eq!(share(0.0, 5.0), None, "nothing was observed");
+    }
+
+    #[test]
+    fn a_record_is_weakened_by_one_cpu_its_machine_and_its_noise() {
+        let environment = Environment::default();
+        let own = warnings(&[7], false, &environment, &[]);
+        let found = warnings(&[7], true, &environment, &[noise_of(7, 1e9, 1e8)]);
+        let [first, machine @ .., last] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((first.kind.as_str(), last.kind.as_str()), ("one_cpu", "noisy_core"));
+        assert_eq!(machine, own);
+        assert_eq!(first.sentence, RecordedWarning::from(&Warning::OneCpu { cpu: 7 }).sentence);
+    }
+
+    #[test]
+    fn what_weakens_the_record_at_another_host_names_it() {
+        let noise = vec![noise_of(7, 1e9, 1e8)];
+        let host = OtherHost { name: "node07".into(), noise, ..OtherHost::default() };
+        let shared = BTreeSet::from([5, 6]);
+        let found = warnings_there(&host, &shared);
+        let of = |warning| RecordedWarning::on_host(&warning, "node07");
+        let noisy = Warning::NoisyCore { cpu: 7, share: 0.1, longest_ns: 1e8 };
+        assert!(found.contains(&of(noisy)), "{found:?}");
+        assert!(found.contains(&of(Warning::SharedCpus { cpus: "5-6".into() })), "{found:?}");
+        let alone = warnings_there(&host, &BTreeSet::new());
+        assert_eq!(kinds(&found).len(), kinds(&alone).len() + 1, "{alone:?}");
+    }
+
+    #[test]
+    fn a_host_that_was_named_by_an_address_of_this_one_is_no_other() {
+        let of = |address: Option<&str>| {
+            let address = address.map(str::to_string);
+            own_interface(&OtherHost { address, ..OtherHost::default() })
+        };
+        assert_eq!(of(Some("127.0.0.1")).as_deref(), Some("lo"));
+        // Of the block for documents (RFC 5737), which no host has.
+        assert_eq!((of(Some("192.0.2.1")), of(None)), (None, None));
+    }
 }

@@ -6,9 +6,6 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// A level lasts at least so long, and is one without any one of its values too: one that stands
-/// out is an outlier and no change.
-const LEAST_LEVEL: usize = 2;
 /// Orders that are tried. The share of them that look as uneven as the true order is known within
 /// 1.4 percentage points (two standard errors) at the level that decides, 5 %.
 const ORDERS: u32 = 999;
@@ -100,7 +97,9 @@ impl Part {
 }
 
 /// The sum of squares between two parts without the value that contributes most to it: the largest
-/// of the higher part, or the smallest of the lower one. 0 where that one makes the difference.
+/// of the higher part, or the smallest of the lower one. 0 where that one makes the difference, as
+/// in a part of one value: a level is one without any one of its values too, so it lasts for two or
+/// more.
 fn between(a: Part, b: Part) -> f64 {
     let squares = |low: Part, high: Part| {
         (high.mean() - low.mean()).max(0.0).powi(2) * low.n * high.n / (low.n + high.n)
@@ -109,8 +108,8 @@ fn between(a: Part, b: Part) -> f64 {
     squares(low.without(low.least), high).min(squares(low, high.without(high.most)))
 }
 
-/// The cut with the largest sum of squares between its parts; `None` where there is no room for
-/// two levels, or nothing differs.
+/// The cut with the largest sum of squares between its parts, the first of equal ones; `None` where
+/// there is no room for two levels, or nothing differs.
 fn best_cut(values: &[f64]) -> Option<(usize, f64)> {
     // What follows each place, the last place first.
     let follows = values.iter().rev().scan(Part::EMPTY, |part, value| {
@@ -121,11 +120,9 @@ fn best_cut(values: &[f64]) -> Option<(usize, f64)> {
     let (mut before, mut best) = (Part::EMPTY, None);
     for (at, value) in values.iter().enumerate() {
         let after = follows.pop()?;
-        if at >= LEAST_LEVEL && at + LEAST_LEVEL <= values.len() {
-            let between = between(before, after);
-            if between > best.map_or(0.0, |(_, most)| most) {
-                best = Some((at, between));
-            }
+        let between = between(before, after);
+        if between > best.map_or(0.0, |(_, most)| most) {
+            best = Some((at, between));
         }
         before = before.with(*value);
     }
@@ -153,6 +150,27 @@ mod tests {
         assert_eq!(change_points(&late), [18]);
         let exact = [vec![1.0; 5], vec![2.0; 5]].concat();
         assert_eq!(change_points(&exact), [5]);
+    }
+
+    #[test]
+    fn the_first_of_two_equal_cuts_is_taken() {
+        // The middle value belongs to either level: the series is its own mirror image.
+        let mirrored = [vec![0.0; 5], vec![0.5], vec![1.0; 5]].concat();
+        assert_eq!(change_points(&mirrored), [5]);
+    }
+
+    #[test]
+    fn the_sum_of_squares_is_that_without_the_value_that_contributes_most() {
+        // Cut at 3, the means are 2/3 and 4.5. Without the 5 they are 2/3 and 4, and the sum is
+        // (10/3)^2 * 3 * 1/4 = 8.3. Without the 0 they are 1 and 4.5: 3.5^2 * 2 * 2/4 = 12.25. The
+        // smaller one counts.
+        let (at, between) = best_cut(&[0.0, 1.0, 1.0, 4.0, 5.0]).unwrap();
+        assert_eq!(at, 3);
+        assert!((between - 25.0 / 3.0).abs() < 1e-12, "{between}");
+        let (at, falling) = best_cut(&[-0.0, -1.0, -1.0, -4.0, -5.0]).unwrap();
+        assert_eq!((at, falling), (3, between));
+        assert_eq!(best_cut(&[0.0, 0.0, 9.0]), None, "of the last value alone nothing is left");
+        assert_eq!(best_cut(&[9.0, 0.0, 0.0]), None);
     }
 
     #[test]
@@ -215,5 +233,7 @@ mod tests {
         assert!((interval.high.0 - 0.3697).abs() < 5e-4, "{interval:?}");
         assert_eq!(level_change(&[0.0, 0.0], &[0.0, 0.0]).unwrap().0, 0.0);
         assert_eq!(level_change(&[f64::NEG_INFINITY], &[0.0]), None);
+        let (_, interval) = level_change(&[0.0], &[0.1, 0.2]).unwrap();
+        assert_eq!(interval, None, "one value has no spread");
     }
 }

@@ -318,6 +318,7 @@ fn parse_bound(word: &str, figure: Figure) -> Result<Bound, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::summarize;
 
     #[test]
     fn a_bound_itself_is_not_beyond_it() {
@@ -325,6 +326,63 @@ mod tests {
             assert!(!side.is_beyond(1.0, 1.0));
         }
         assert!(Side::Above.is_beyond(1.1, 1.0) && Side::Below.is_beyond(0.9, 1.0));
+    }
+
+    /// Round trips of one run, and no rates.
+    struct RoundTrips(Summary);
+
+    impl Figures for RoundTrips {
+        fn summary(&self, metric: Metric) -> Option<&Summary> {
+            (metric == Metric::Rtt).then_some(&self.0)
+        }
+
+        fn rate(&self, _: RateMetric) -> Option<&Rate> {
+            None
+        }
+    }
+
+    /// A run of rounds with these largest samples, in each one a smaller one by 0.5.
+    fn of_largest(largest: &[f64]) -> RoundTrips {
+        let round = |most: &f64| if most.is_nan() { vec![] } else { vec![*most, most - 0.5] };
+        RoundTrips(summarize(&largest.iter().map(round).collect::<Vec<_>>(), 1e9))
+    }
+
+    #[test]
+    fn an_extreme_has_the_interval_of_the_rounds_extremes_up_to_its_own() {
+        let of = |figure: Figure, largest: &[f64]| {
+            let (value, interval) = figure.of(&of_largest(largest)).unwrap();
+            (value, interval.map(|Interval { low, high }| [low.0, high.0]))
+        };
+        let (max, min) = (Figure::Max(Metric::Rtt), Figure::Min(Metric::Rtt));
+        // The median of nine lies between the second and the eighth, but for 2 * 10/2^9 = 3.9 %.
+        let nine = [9.0, 2.0, 7.0, 4.0, 5.0, 6.0, 3.0, 8.0, 1.0];
+        assert_eq!(of(max, &nine), (9.0, Some([2.0, 9.0])));
+        assert_eq!(of(min, &nine), (0.5, Some([0.5, 7.5])));
+        // That of six between the first and the last, but for 2/2^6 = 3.1 %; of five but for 6.3 %.
+        assert_eq!(of(max, &nine[..6]), (9.0, Some([2.0, 9.0])));
+        assert_eq!(of(max, &nine[..5]), (9.0, None));
+        // A round without samples is none.
+        let of_five = [&nine[..5], &[f64::NAN]].concat();
+        assert_eq!((of(max, &of_five), of(min, &of_five)), ((9.0, None), (1.5, None)));
+        assert_eq!(max.of(&of_largest(&[f64::NAN])), None);
+    }
+
+    #[test]
+    fn a_figure_is_measured_where_its_metric_is() {
+        let run = of_largest(&[1.0, 2.0]);
+        for (figure, rounds) in [("rtt.p50", 2), ("rtt.max", 2), ("rtt.min", 2), ("post.p50", 0)] {
+            let figure: Figure = figure.parse().unwrap();
+            assert_eq!((figure.is_measured(&run), figure.rounds(&run)), (rounds > 0, rounds));
+        }
+        let bandwidth = Figure::Rate(RateMetric::Bandwidth);
+        assert!(!bandwidth.is_measured(&run) && bandwidth.rounds(&run) == 0);
+        assert!(bandwidth.of(&run).is_none());
+    }
+
+    #[test]
+    fn a_limit_of_a_figure_itself_compares_no_runs() {
+        let compares = |limit: &str| limit.parse::<Limit>().unwrap().compares();
+        assert!(compares("rtt.p50>+10%") && compares("rtt.p50>+2us") && !compares("rtt.p50>2us"));
     }
 
     #[test]

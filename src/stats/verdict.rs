@@ -262,6 +262,28 @@ mod tests {
         let (a, b) = (known(100.0, 100.0, 100.0), known(112.0, 109.0, 116.0));
         assert_eq!(judge("bandwidth>+10B/s", &a, &b).smallest_change, Some(Value(4.0)));
         assert_eq!(judge("bandwidth>110B/s", &a, &b).smallest_change, Some(Value(4.0)));
+        let infinite = known(f64::INFINITY, f64::INFINITY, f64::INFINITY);
+        let found = judge("bandwidth>110B/s", &a, &infinite);
+        assert_eq!((found.verdict, found.smallest_change), (Verdict::Exceeded, None));
+    }
+
+    #[test]
+    fn the_run_of_fewer_rounds_decides_how_many_are_needed() {
+        let of_rounds = |mut run: One, rounds: usize| {
+            run.1.rounds = vec![run.1.value; rounds];
+            run
+        };
+        let base = || known(100.0, 100.0, 100.0);
+        // The half that crosses is 6 and the way to the bound 1.5. t of 1, 2 and 3 is 12.706, 4.303
+        // and 3.182: of 3 rounds sqrt(2/3) 4.303/12.706 is 0.277 and of 4 sqrt(2/4) 3.182/12.706 is
+        // 0.177.
+        let two = || of_rounds(known(106.0, 100.0, 112.0), 2);
+        let needed = |a: &One, b: &One| judge("bandwidth>+4.5B/s", a, b).needed;
+        assert_eq!(needed(&base(), &two()), Some(Needed::Rounds(4)));
+        assert_eq!(needed(&of_rounds(base(), 2), &of_rounds(two(), 6)), Some(Needed::Rounds(4)));
+        // As long as the way: more than the rounds there are, one at least.
+        let near = known(106.0, 103.0, 109.0);
+        assert_eq!(judge("bandwidth>+3B/s", &base(), &near).needed, Some(Needed::Rounds(7)));
     }
 
     #[test]
@@ -356,5 +378,9 @@ mod tests {
         let bandwidth = "bandwidth has no interval: measure 2 rounds or more";
         b.1 = rate(&[Delivered { work: 1.0, seconds: 1.0 }]);
         assert_eq!(reason(judge("bandwidth<1B/s", &a, &b)), bandwidth);
+        assert_eq!(reason(judge("bandwidth<-1B/s", &a, &b)), bandwidth, "one round of B");
+        assert_eq!(reason(judge("bandwidth<-1B/s", &b, &a)), bandwidth, "one round of A");
+        b.1.rounds = vec![1.0; 2];
+        assert_eq!(reason(judge("bandwidth<1B/s", &a, &b)), "bandwidth has no interval");
     }
 }

@@ -107,6 +107,7 @@ mod tests {
         let correlated = Warning::Autocorrelated { metric, p: 0.5, count: 1000, effective_n: 99.0 };
         let disagree = Warning::RoundsDisagree { metric, p: 0.5, ratio: 5.0 };
         assert_eq!(warned(99.0, narrow, wide), [few.clone(), correlated, disagree]);
+        assert_eq!(warned(100.0, [99.0, 101.0], [75.0, 125.0]), std::slice::from_ref(&few));
         assert_eq!(warned(100.0, [104.0, 104.0], wide), [few], "no width to compare with");
     }
 

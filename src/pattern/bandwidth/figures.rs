@@ -145,6 +145,61 @@ mod tests {
     }
 
     #[test]
+    fn of_two_clocks_the_shorter_time_counts_with_the_rates_of_both() {
+        // 1000 a second for a second, and for half of one.
+        let half = arrivals(7e9, Flags::REVERSE).take(501);
+        let all: Vec<Sample> = arrivals(0.0, Flags::default()).chain(half).collect();
+        let found = Flows::of(&all).delivered(1.0, Direction::Bi, false);
+        assert_eq!(found, Delivered { work: 1000.0, seconds: 0.5 });
+    }
+
+    #[test]
+    fn a_sample_stands_for_all_messages_since_the_one_before() {
+        use crate::clock::Timebase;
+        let case = |direction| {
+            let mut request =
+                crate::pattern::bandwidth::request(Spec { direction, ..Spec::default() });
+            request.sizes = vec![Bytes(4096)];
+            request.plan().unwrap().cases.remove(0)
+        };
+        let row = |submit, receive, flags| Row {
+            submit: Ticks(submit),
+            receive: Ticks(receive),
+            flags,
+            ..Row::default()
+        };
+        let (warm, kept) = (Flags::WARMUP, Flags::default());
+        let client = [row(1, 50, warm), row(2, 60, kept), row(3, 70, kept)];
+        let server = [row(0, 10, warm), row(0, 20, kept)];
+        let time = Timebase::nanoseconds(Ticks(0));
+        let times = Times::of_one_host(&time);
+        let samples = |case: &Case, times| Bandwidth.samples(case, 0, [&client, &server], times);
+        let told = |samples: &[Sample]| {
+            let of = |s: &Sample| (s.sequence, s.submit_ns, s.receive_ns, s.flags);
+            samples.iter().map(of).collect::<Vec<_>>()
+        };
+        // 16 KiB are four messages of 4 KiB: the stamps are those of the fourth.
+        let uni = case(Direction::Uni);
+        assert_eq!(uni.profile().stride, 4);
+        let own = samples(&uni, times);
+        assert_eq!(told(&own), [(3, 1.0, 10.0, warm), (7, 2.0, 20.0, kept)]);
+        let apart = samples(&uni, Times { apart: true, ..times });
+        assert!(apart.iter().all(|sample| sample.submit_ns.is_nan()), "by another clock");
+        let both = samples(&case(Direction::Bi), times);
+        let back = Flags::REVERSE;
+        let found: Vec<_> = both.iter().map(|s| (s.sequence, s.receive_ns, s.flags)).collect();
+        let there = [(3, 10.0, warm), (7, 20.0, kept)];
+        let reverse = [(3, 50.0, warm.with(back)), (7, 60.0, back), (11, 70.0, back)];
+        assert_eq!(found, [&there[..], &reverse[..]].concat());
+        let warmup = |sent| {
+            let mut counts = Counts { sent, ..Counts::default() };
+            Bandwidth.complete_thread_counts(&uni, &own, &mut counts);
+            counts.warmup
+        };
+        assert_eq!((warmup(100), warmup(3)), (4, 3), "not more than were sent");
+    }
+
+    #[test]
     fn a_way_that_delivers_nothing_leaves_no_rate_of_both() {
         let alone: Vec<Sample> = arrivals(0.0, Flags::default()).collect();
         for one_clock in [true, false] {

@@ -144,6 +144,7 @@ fn unit(metric: RateMetric) -> &'static str {
 mod tests {
     use super::*;
     use crate::clock::Timebase;
+    use crate::pattern::load::Search;
     use crate::record::schema::Round;
     use crate::run::finished_thread;
 
@@ -209,5 +210,46 @@ mod tests {
         assert_eq!(BTreeMap::from_iter(costs(4, PoolUse { full_polls: 0, ..pool })), known);
         let unpolled = PoolUse { full_polls: 0, empty_polls: 0, ..pool };
         assert_eq!(costs(4, unpolled), cpu, "no pools are measured");
+    }
+
+    #[test]
+    fn a_search_begins_with_shares_of_what_the_closed_loop_has_answered() {
+        let plan = crate::pattern::load::request(Default::default()).plan().unwrap();
+        let any = Schedule::Poisson { rate: MessageRate(1.0) };
+        let spec = Spec {
+            clients: 256,
+            search: Some(Search { arrivals: any }),
+            probe_rate: Some(MessageRate(100.0)),
+            ..Spec::default()
+        };
+        let closed = Case { schedule: Schedule::ClosedLoop, ..plan.cases[0].with_spec(spec) };
+        let mut first = RunSoFar::new(1, &closed, &Load, &[], 1);
+        first.work.delivered = vec![Delivered { work: 1e6, seconds: 1.0 }];
+        let none = Spec { clients: 0, search: None, ..spec };
+        let point = Case { schedule: any, ..closed.with_spec(none) };
+        let other = |case: &Case| RunSoFar::new(0, case, &Load, &[], 1);
+        let next = |runs: &[RunSoFar]| Load.next_cases(&plan, runs);
+        // Of another size, and a probe: no points of this curve.
+        let longer = Case { size: Bytes(4000), ..point.clone() };
+        let probe = point.with_spec(Spec { probe: true, ..none });
+        let runs = [other(&longer), other(&Case { schedule: any, ..probe }), first];
+        let found = next(&runs);
+        let rates: Vec<f64> =
+            found.iter().filter_map(|next| next.case.schedule.rate()).map(|r| r.0).collect();
+        assert_eq!(rates, [5e4, 2.5e5, 5e5, 7e5, 8e5, 9e5, 1e6, 1.1e6, 1.3e6]);
+        for NextCase { origin, case, beside } in &found {
+            assert_eq!((*origin, case.spec::<Spec>()), (2, &none));
+            let [probe] = beside.as_slice() else { panic!("{}", beside.len()) };
+            assert_eq!(probe.schedule.rate(), Some(MessageRate(100.0)));
+            assert!(probe.spec::<Spec>().probe);
+        }
+        // One point says nothing yet of where the next ones are.
+        let [_, _, first] = runs;
+        assert!(next(&[other(&point), first]).is_empty());
+        // Nothing is searched for.
+        let fixed = Case { schedule: Schedule::ClosedLoop, ..point };
+        let mut fixed = other(&fixed);
+        fixed.work.delivered = vec![Delivered { work: 1e6, seconds: 1.0 }];
+        assert!(next(&[fixed]).is_empty());
     }
 }

@@ -2,12 +2,16 @@
 
 use super::*;
 use crate::clock::{Ticks, Timebase};
-use crate::pattern::{bandwidth, latency, registry};
-use crate::plan::Request;
+use crate::control::fault::Fault;
+use crate::host::{CpuPair, Noise};
+use crate::pattern::{bandwidth, latency, oneway, registry};
+use crate::plan::{Request, Schedule};
 use crate::run::finished_thread;
 use crate::run::round::RankResult;
 use crate::sample::{Flags, Sample};
 use crate::stats::rate::Delivered;
+use crate::transport::TransportKind;
+use crate::units::MessageRate;
 
 const INF: f64 = f64::INFINITY;
 
@@ -205,4 +209,105 @@ fn samples_without_rows_are_those_of_their_own_round() {
     run.sampled.insert(Metric::Rtt, vec![0, 2]);
     run.beyond = vec![beyond(20), BTreeMap::new(), beyond(400)];
     assert_eq!(run.summary(Metric::Rtt, INF).count, 426);
+}
+
+#[test]
+fn a_median_within_what_the_loop_adds_is_warned_of_where_there_is_a_path() {
+    let instrument = Instrument {
+        overhead_p50_ns: 20.0,
+        overhead_p99_ns: 30.0,
+        count: 2000,
+        passes: 10,
+        error_ns: 40.0,
+        recording_ns: 3.0,
+    };
+    let is_warned = |transport, ns: f64| {
+        let mut request = latency::request(Default::default());
+        request.transports = vec![transport];
+        let plan = request.clone().plan().unwrap();
+        let mut run = run(request);
+        run.series.insert(Metric::HalfRtt, vec![vec![ns; 1000]]);
+        let run = run.into_run(&plan, Completion::default(), &instrument);
+        run.warnings.iter().any(|warning| warning.kind == "below_overhead")
+    };
+    // Half of a round trip has half of the error.
+    assert!(is_warned(TransportKind::Tcp, 20.0) && !is_warned(TransportKind::Tcp, 21.0));
+    assert!(!is_warned(TransportKind::INSTRUMENT, 20.0), "which shows the overhead itself");
+}
+
+#[test]
+fn of_intervals_that_reach_equally_far_that_of_the_tail_is_named() {
+    assert_eq!(widest_of(&rounds(|_| 100.0)), ("half_rtt p99".into(), Some(0.0)));
+}
+
+#[test]
+fn the_capacity_is_the_rate_of_what_was_delivered() {
+    let mut run = closed();
+    run.work.delivered = vec![Delivered { work: 300.0, seconds: 1.5 }];
+    run.work.posted = vec![Delivered { work: 900.0, seconds: 1.5 }];
+    assert_eq!(run.capacity(), 200.0);
+}
+
+#[test]
+fn a_run_is_over_with_any_end_and_whole_with_all_that_was_asked_for() {
+    let mut run = closed();
+    assert!(!run.is_over() && !run.is_complete() && !run.is_whole());
+    run.stop = Some(Err(Fault::Interrupted));
+    assert!(run.is_over() && !run.is_complete() && !run.is_whole());
+    run.stop = Some(Ok(String::new()));
+    assert!(run.is_over() && run.is_complete() && run.is_whole());
+    run.warnings.push(Warning::FileFailed { left_out: 1, reason: String::new() });
+    assert!(run.is_complete() && !run.is_whole());
+}
+
+#[test]
+fn what_is_known_of_an_end_is_that_of_its_host() {
+    let mut run = closed();
+    run.case.topology.ranks[1].host = Some(1);
+    let noise = |cpu| vec![Noise { cpu, ..Noise::default() }];
+    run.noise = [noise(3), noise(5)];
+    run.shared_cpus = [[6].into(), [7, 8].into()];
+    let cpus = |host| run.noise_at(host).map(|noise| noise.cpu).collect::<Vec<_>>();
+    assert_eq!((cpus(None), cpus(Some(1)), cpus(Some(0))), (vec![3], vec![5], vec![]));
+    let shared = |host| run.shared_at(host).collect::<Vec<_>>();
+    assert_eq!((shared(1), shared(0)), (vec![7, 8], vec![]));
+}
+
+#[test]
+fn a_schedule_has_an_offered_rate_an_achieved_one_and_that_of_what_arrived() {
+    let mut run = run(oneway::request(Default::default()));
+    run.case.schedule = Schedule::Periodic { rate: MessageRate(100.0) };
+    run.work.posted = vec![Delivered { work: 270.0, seconds: 3.0 }];
+    run.work.delivered = vec![Delivered { work: 150.0, seconds: 3.0 }];
+    let rates = run.analysis.rate_figures(&run);
+    let values: Vec<f64> = rates.iter().map(|figure| figure.rate.value).collect();
+    assert_eq!(values, [100.0, 90.0, 50.0]);
+}
+
+#[test]
+fn a_thread_is_shown_where_one_end_had_it_and_its_cpus_where_both_were_bound() {
+    let request = latency::request(Default::default());
+    let case = request.plan().unwrap().cases.remove(0);
+    let taken = |client: &[bool], server: &[bool]| {
+        let analysis = registry::analysis(case.pattern.name()).unwrap();
+        let mut run = RunSoFar::new(0, &case, analysis, &[CpuPair { client: 2, server: 3 }], 1);
+        let rank = |role, pinned: &[bool]| {
+            let threads = pinned.iter().map(|pinned| finished_thread(0, *pinned, &[])).collect();
+            RankResult { role, threads }
+        };
+        let ranks = vec![rank(Role::Client, client), rank(Role::Server, server)];
+        let finished = RoundResult { ranks, fault: None, start: None, ran: None };
+        let time = Timebase::nanoseconds(Ticks(0));
+        let times = Times::of_one_host(&time);
+        let seen = Seen { counts: Vec::new(), samples: RoundSamples::default(), times };
+        run.take(&case, Round::default(), finished, seen);
+        let round = &run.rounds[0];
+        (round.threads.len(), round.cpus.map(|pair| [pair.client, pair.server]))
+    };
+    let cpus = Some([2, 3]);
+    assert_eq!(taken(&[true], &[true]), (0, cpus), "one thread is the round");
+    assert_eq!(taken(&[true], &[false]), (0, None));
+    assert_eq!(taken(&[false], &[true]), (0, None));
+    assert_eq!(taken(&[true], &[true; 2]), (2, cpus));
+    assert_eq!(taken(&[true; 2], &[true]), (2, cpus));
 }
