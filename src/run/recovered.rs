@@ -245,7 +245,10 @@ mod tests {
             unit: "1/s".into(),
             rate: Rate { value: round, interval: None, rounds: vec![round] },
         };
-        let warning = |done| RecordedWarning::from(&Warning::Incomplete { done, planned: 6 });
+        let warning = |done| {
+            let why = String::new();
+            RecordedWarning::from(&Warning::Incomplete { done, planned: 6, why })
+        };
         let mut run = begun();
         for (number, warnings) in
             [vec![warning(1)], vec![warning(1), warning(2)]].into_iter().enumerate()

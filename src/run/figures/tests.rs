@@ -227,7 +227,7 @@ fn a_median_within_what_the_loop_adds_is_warned_of_where_there_is_a_path() {
         let plan = request.clone().plan().unwrap();
         let mut run = run(request);
         run.series.insert(Metric::HalfRtt, vec![vec![ns; 1000]]);
-        let run = run.into_run(&plan, Completion::default(), &instrument);
+        let run = run.into_run(&plan, Completion::default(), &instrument, &Fault::Interrupted);
         run.warnings.iter().any(|warning| warning.kind == "below_overhead")
     };
     // Half of a round trip has half of the error.
