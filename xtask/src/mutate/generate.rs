@@ -174,7 +174,8 @@ impl Finder<'_> {
             .map_or(&[][..], |(_, instead)| instead);
         // A body without a statement, or of the same value alone, returns that at once already.
         let whole = one_line(self.of(block));
-        let differs = |instead: &&&str| !block.stmts.is_empty() && whole != format!("{{ {instead} }}");
+        let differs =
+            |instead: &&&str| !block.stmts.is_empty() && whole != format!("{{ {instead} }}");
         for instead in instead.iter().filter(differs) {
             let at = block.brace_token.span.open().byte_range().end;
             let line = signature.span().start().line;
