@@ -3,7 +3,7 @@
 //! Takes a record, the views of its patterns and its samples; gives the file's text. The templates
 //! in `web/templates` are filled here, the plots are drawn by `web/` from the data of
 //! [`super::model`] and from the curves of [`super::curves`]. A record is foreign input: every text
-//! of it passes [`super::escape`] or `script_json`.
+//! of it passes `super::escape` or `script_json`.
 
 mod encode;
 mod pictures;

@@ -185,7 +185,7 @@ const SMALL: f64 = 0.1;
 
 /// A figure, and its error: with its sign, the larger half of its interval; `(low..high)` where
 /// one half is large and far larger than the other, as of a quantile that is nearly a stall; or
-/// `unresolved` by [`is_resolved`].
+/// `unresolved` by `is_resolved`.
 pub fn with_error(value: f64, interval: Option<Interval>, scale: f64) -> (String, Option<String>) {
     let v = value * scale;
     let Some(interval) = interval.filter(|_| !v.is_nan()) else {
@@ -228,7 +228,7 @@ pub enum Room {
 
 /// A figure for a glance: its error in two significant digits, and the value to the error's last
 /// digit: `3.36 ±0.42`, `40000 ±13000`. `(low..high)` where one half is far larger than the other,
-/// `(unresolved)` by [`is_resolved`].
+/// `(unresolved)` by `is_resolved`.
 pub fn compact(
     value: f64,
     interval: Option<Interval>,

@@ -146,7 +146,7 @@ impl Figure {
     ///
     /// The interval of a maximum is that of the median of the rounds' maxima, by their order
     /// statistics, extended to the maximum of all: it covers, with 95 %, what half of all rounds
-    /// exceed. There is none for fewer than [`LEAST_ROUNDS_OF_EXTREMES`] rounds. The same holds for
+    /// exceed. There is none for fewer than `LEAST_ROUNDS_OF_EXTREMES` rounds. The same holds for
     /// a minimum.
     pub fn of(self, figures: &dyn Figures) -> Option<(f64, Option<Interval>)> {
         type OfRound = fn(&RoundSummary) -> Value;
