@@ -160,9 +160,14 @@ pub const UNRESOLVED: &str = "unresolved";
 
 /// Whether an interval says how large a figure is: both of its ends are known, and its half is no
 /// larger than the figure. One that is lopsided is shown by its ends, which say how far it reaches.
-fn is_resolved(value: f64, interval: Interval) -> bool {
+fn has_size(value: f64, interval: Interval) -> bool {
     let is_shown = is_lopsided(value, interval) || larger(value, interval) <= value.abs();
     interval.resolves(value) && is_shown
+}
+
+/// Whether an interval is shown. One that reaches below 0 is that of a difference, which may be 0.
+fn is_resolved(value: f64, interval: Interval) -> bool {
+    has_size(value, interval) || interval.low.0 < 0.0 && interval.resolves(value)
 }
 
 /// The larger half.
@@ -242,7 +247,7 @@ pub fn compact(
             Room::Little => (at_place(v, place(v), f64::round), None),
         };
     };
-    if !is_resolved(value, interval) {
+    if !has_size(value, interval) {
         let sign = if room == Room::Little { "±?".into() } else { format!("({UNRESOLVED})") };
         return (at_place(v, place(v), f64::round), Some(sign));
     }
@@ -330,7 +335,7 @@ mod tests {
 
     #[test]
     fn an_error_above_its_figure_is_unresolved_in_every_view() {
-        let cases = [(76.2, -0.5, 152.9, true), (76.2, 0.5, 152.0, false), (4.0, 3.9, 90.0, false)];
+        let cases = [(76.2, 10.0, 170.0, true), (76.2, 0.5, 152.0, false), (4.0, 3.9, 90.0, false)];
         for (value, low, high, is_unresolved) in cases {
             let both = Interval { low: Value(low), high: Value(high) };
             let error = compact(value, Some(both), 1.0, Room::Enough).1.unwrap();
@@ -384,6 +389,9 @@ mod tests {
     fn an_end_that_the_samples_cannot_give_is_said() {
         let open = Interval { low: Value(f64::NEG_INFINITY), high: Value(5.0) };
         assert_eq!(with_error(1.0, Some(open), US).1.as_deref(), Some("unresolved"));
+        // A difference may be 0.
+        let around = Interval { low: Value(-2.0), high: Value(2.0) };
+        assert_eq!(with_error(0.5, Some(around), 1.0).1.as_deref(), Some("±2.5"));
         assert_eq!(shown(1.0, 0.5, f64::INFINITY).1, "unresolved");
         assert_eq!(interval(1.0, Some(open), short), "unresolved");
         assert_eq!(interval_on_page(1.0, open, US), "unresolved");
