@@ -10,9 +10,9 @@ mod bounded;
 #[path = "verbs/pools.rs"]
 mod pools;
 
-use bounded::{LIMIT, SOON, end, output, start, until};
+use bounded::{LIMIT, Running, output, start, until};
 use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use wiregauge::transport::TransportKind;
 
 fn program() -> Command {
@@ -312,21 +312,19 @@ fn a_peer_that_is_killed_is_noticed_and_what_came_is_kept() {
         let _ = std::fs::remove_dir_all(&scratch);
         std::fs::create_dir_all(&scratch).unwrap();
         let out = scratch.join("run");
-        let mut controller = program()
+        let mut command = program();
+        command
             .current_dir(&scratch)
             .args(["latency", "--transport", "verbs", "--service", service, "--wait", "block"])
             .args(["--time", "120s", "--rounds", "1", "--out"])
-            .arg(&out)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        wait_for_packets(packets_sent() + 200);
+            .arg(&out);
+        let mut controller = start(&mut command);
+        wait_for_packets(&mut controller);
         let victim = agents_of(controller.id()).pop().expect("an agent");
         let id = rustix::process::Pid::from_raw(victim).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
-        let status = end(&mut controller, 2 * SOON);
-        assert_eq!(status.code(), Some(3), "{service}");
+        let ended = controller.end(LIMIT);
+        assert_eq!(ended.status.code(), Some(3), "{service}: {ended:?}");
         let text = std::fs::read_to_string(out.join("record.json")).unwrap();
         let record: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(record["complete"], false);
@@ -354,12 +352,18 @@ fn wait_for_device() {
     until("the device comes back", LIMIT, || TransportKind::Verbs.available().is_ok());
 }
 
+/// Takes the link down; the kernel keeps its addresses, which other tests need.
+fn take_link_down() {
+    shell("echo 1 >/proc/sys/net/ipv6/conf/wire0/keep_addr_on_down");
+    shell("ip link set wire0 down");
+}
+
 #[test]
 fn a_port_that_is_down_is_named_before_anything_runs() {
     if !may_change_the_machine() {
         return;
     }
-    shell("ip link set wire0 down");
+    take_link_down();
     let output = run("latency --transport verbs --count 100");
     shell("ip link set wire0 up");
     wait_for_device();
@@ -384,10 +388,10 @@ fn a_port_that_goes_down_in_mid_run_ends_the_round_and_what_came_is_kept() {
             .args(["latency", "--transport", "verbs", "--wait", wait, "--time", "120s"])
             .args(["--rounds", "1", "--out"])
             .arg(&out);
-        let controller = start(&mut command);
-        wait_for_packets(packets_sent() + 200);
-        shell("ip link set wire0 down");
-        let ended = controller.end(2 * SOON);
+        let mut controller = start(&mut command);
+        wait_for_packets(&mut controller);
+            take_link_down();
+        let ended = controller.end(LIMIT);
         shell("ip link set wire0 up");
         wait_for_device();
         let told = String::from_utf8_lossy(&ended.stdout);
@@ -402,9 +406,10 @@ fn a_port_that_goes_down_in_mid_run_ends_the_round_and_what_came_is_kept() {
     }
 }
 
-/// Waits until the ports have sent so many packets.
-fn wait_for_packets(number: u64) {
-    until("packets are sent", LIMIT, || packets_sent() >= number);
+/// Waits until some packets were sent.
+fn wait_for_packets(controller: &mut Running) {
+    let enough = packets_sent() + 200;
+    controller.until("packets are sent", LIMIT, || packets_sent() >= enough);
 }
 
 /// What the ports of Soft-RoCE have sent.

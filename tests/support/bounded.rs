@@ -116,6 +116,27 @@ pub fn start_with(command: &mut Command, input: impl Into<Stdio>) -> Running {
 }
 
 impl Running {
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until `seen`; a command that ends first, or is late, is shown with what it printed.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, limit: Duration, seen: impl Fn() -> bool) {
+        let deadline = Instant::now() + limit;
+        while !seen() {
+            let ended = self.child.try_wait().unwrap();
+            if ended.is_some() || Instant::now() > deadline {
+                let said = self.said();
+                panic!(
+                    "not before the command's end ({ended:?}), within {limit:?}: {what}; {said}"
+                );
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Waits for the command's end. After `limit` its process group is killed.
     #[track_caller]
     pub fn end(mut self, limit: Duration) -> Output {
@@ -128,13 +149,17 @@ impl Running {
                 let group = Pid::from_child(&self.child);
                 let _ = kill_process_group(group, Signal::KILL);
                 let _ = self.child.wait();
-                let said = [read(&mut self.out), read(&mut self.err)].concat();
-                let said = String::from_utf8_lossy(&said).into_owned();
-                panic!("process {group:?} did not end within {limit:?}; it printed: {said}");
+                let said = self.said();
+                panic!("process {group:?} did not end within {limit:?}; {said}");
             }
             std::thread::sleep(LOOK);
         };
         Output { status, stdout: read(&mut self.out), stderr: read(&mut self.err) }
+    }
+
+    fn said(&mut self) -> String {
+        let said = [read(&mut self.out), read(&mut self.err)].concat();
+        format!("it printed: {}", String::from_utf8_lossy(&said))
     }
 }
 
