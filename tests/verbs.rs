@@ -390,7 +390,7 @@ fn a_port_that_goes_down_in_mid_run_ends_the_round_and_what_came_is_kept() {
             .arg(&out);
         let mut controller = start(&mut command);
         wait_for_packets(&mut controller);
-            take_link_down();
+        take_link_down();
         let ended = controller.end(LIMIT);
         shell("ip link set wire0 up");
         wait_for_device();
