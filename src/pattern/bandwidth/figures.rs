@@ -209,4 +209,17 @@ mod tests {
         let uni = Flows::of(&alone).delivered(1.0, Direction::Uni, true);
         assert_eq!(uni, Delivered { work: 1000.0, seconds: 1.0 });
     }
+
+    #[test]
+    fn the_rates_are_bytes_and_messages_in_the_time_of_all_rounds() {
+        let mut request = crate::pattern::bandwidth::request(Spec::default());
+        request.sizes = vec![Bytes(4096)];
+        let case = request.plan().unwrap().cases.remove(0);
+        let mut run = RunSoFar::new(0, &case, &Bandwidth, &[], 1);
+        run.work.delivered = vec![Delivered { work: 10.0, seconds: 2.0 }];
+        let found = Bandwidth.rate_figures(&run);
+        let found: Vec<_> = found.iter().map(|one| (one.metric, one.rate.value)).collect();
+        assert_eq!(found, [(RateMetric::Bandwidth, 20_480.0), (RateMetric::MessageRate, 5.0)]);
+        assert_eq!(Bandwidth.metrics(&case), [Metric::Complete]);
+    }
 }

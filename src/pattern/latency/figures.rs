@@ -20,3 +20,16 @@ impl PatternAnalysis for Latency {
         vec![Metric::Post, Metric::Complete]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ping_pong_has_round_trips_their_halves_and_the_times_of_its_posts() {
+        let request = crate::pattern::latency::request(Default::default());
+        let case = request.plan().unwrap().cases.remove(0);
+        assert_eq!(Latency.metrics(&case), [Metric::HalfRtt, Metric::Rtt]);
+        assert_eq!(Latency.more_metrics(&case), [Metric::Post, Metric::Complete]);
+    }
+}

@@ -252,4 +252,21 @@ mod tests {
         fixed.work.delivered = vec![Delivered { work: 1e6, seconds: 1.0 }];
         assert!(next(&[fixed]).is_empty());
     }
+
+    #[test]
+    fn nothing_follows_from_a_schedule_or_from_another_pattern() {
+        let plan = crate::pattern::load::request(Default::default()).plan().unwrap();
+        let any = Schedule::Poisson { rate: MessageRate(1.0) };
+        let spec = Spec { search: Some(Search { arrivals: any }), ..Spec::default() };
+        let open = Case { schedule: any, ..plan.cases[0].with_spec(spec) };
+        let other = crate::pattern::latency::request(Default::default()).plan().unwrap();
+        let mut runs = [
+            RunSoFar::new(0, &open, &Load, &[], 1),
+            RunSoFar::new(1, &other.cases[0], &crate::pattern::latency::Latency, &[], 1),
+        ];
+        for run in &mut runs {
+            run.work.delivered = vec![Delivered { work: 1e6, seconds: 1.0 }];
+        }
+        assert!(Load.next_cases(&plan, &runs).is_empty());
+    }
 }

@@ -91,7 +91,11 @@ pub(super) fn complete(plan: &Plan, runs: &[RunSoFar], number: usize) -> Complet
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::HostPair;
+    use crate::clock::Timebase;
+    use crate::plan::{HostPair, study};
+    use crate::record::schema::Round;
+    use crate::run::figures::Seen;
+    use crate::run::round::RoundResult;
 
     #[test]
     fn a_record_keeps_a_knee_at_the_edge_as_a_bound() {
@@ -124,5 +128,81 @@ mod tests {
         let is_one = |a: &Case, b: &Case| place(a, a.spec()) == place(b, b.spec());
         assert!(is_one(&on(Some(1)), &on(Some(1))));
         assert!(!is_one(&on(Some(0)), &on(Some(1))) && !is_one(&on(None), &on(Some(0))));
+    }
+
+    #[test]
+    fn a_record_whose_landmarks_are_runs_of_other_curves_has_none() {
+        let at = |run| Landmark { run, offered: 1e5, bracket: Bracket::AtLeast };
+        let kept = Landmarks { knee: Some(at(4)), highest: Some(at(5)) };
+        let details = serde_json::to_value(&kept).unwrap();
+        let point = |offered: f64| Point {
+            offered,
+            achieved: offered,
+            falls_short: false,
+            p50_ns: 1e4,
+            bounded_ns: 3e4,
+            generator_bound: false,
+        };
+        let of = |runs: &[u32]| {
+            let points: Vec<(u32, Point)> = runs.iter().map(|run| (*run, point(1e5))).collect();
+            Landmarks::of_record(&details, &points)
+        };
+        assert_eq!((of(&[3, 4, 5]), of(&[3, 4, 6])), (Some(kept), None));
+    }
+
+    /// A run of 100 requests, of which each takes so long.
+    fn run(index: usize, case: &Case, rate: f64, took_ns: f64) -> RunSoFar {
+        let schedule = Schedule::Periodic { rate: MessageRate(rate) };
+        let case = Case { schedule, ..case.clone() };
+        let analysis = crate::pattern::registry::analysis(case.pattern.name()).unwrap();
+        let sample = |number: u32| {
+            let at = f64::from(number) / rate * 1e9;
+            let stamps = [at, at, f64::NAN, at + took_ns, f64::NAN];
+            Sample::new(number.into(), 64, stamps, Flags::default())
+        };
+        let samples =
+            RoundSamples { samples: (0..100).map(sample).collect(), ..RoundSamples::default() };
+        let counts = Counts { sent: 100, received: 100, ..Counts::default() };
+        let time = Timebase::nanoseconds(Ticks(0));
+        let seen = Seen { counts: Vec::new(), samples, times: Times::of_one_host(&time) };
+        let finished = RoundResult { ranks: Vec::new(), fault: None, start: None, ran: None };
+        let mut run = RunSoFar::new(index, &case, analysis, &[], 1);
+        run.take(&case, Round { counts, ..Round::default() }, finished, seen);
+        run
+    }
+
+    #[test]
+    fn the_first_run_of_a_curve_keeps_the_knee_of_its_points() {
+        let mut plan = crate::pattern::load::request(Default::default()).plan().unwrap();
+        let other = crate::pattern::latency::request(Default::default()).plan().unwrap();
+        let load = plan.cases[0].clone();
+        let longer = Case { size: Bytes(4000), ..load.clone() };
+        let probe = load.with_spec(Spec { probe: true, ..*load.spec::<Spec>() });
+        let runs = [
+            run(0, &other.cases[0], 1e3, 1e3),
+            run(1, &probe, 1e3, 1e3),
+            run(2, &longer, 1e3, 1e3),
+            run(3, &load, 1e4, 10e3),
+            run(4, &load, 2e4, 11e3),
+            run(5, &load, 4e4, 40e3),
+        ];
+        let knee = |plan: &Plan, number| {
+            let details = complete(plan, &runs, number).details?;
+            Some(Landmarks::deserialize(details).unwrap().knee?.run)
+        };
+        assert_eq!([0, 1, 4, 5].map(|number| knee(&plan, number)), [None; 4]);
+        assert_eq!(knee(&plan, 3), Some(4));
+        let series =
+            |name: &str, cases: &[u32]| study::Series { name: name.into(), cases: cases.to_vec() };
+        plan.study = Some(study::Study {
+            name: "study".into(),
+            title: String::new(),
+            source: None,
+            quick: false,
+            series: vec![series("a", &[0, 1, 2, 3]), series("b", &[4, 5])],
+            graphs: Vec::new(),
+        });
+        assert_eq!((super::series(&plan, 3), super::series(&plan, 4)), (Some("a"), Some("b")));
+        assert_eq!([3, 4].map(|number| knee(&plan, number)), [None; 2], "too few points of each");
     }
 }

@@ -118,4 +118,15 @@ mod tests {
         let truth = Delivered { work: 1.0, seconds: 2.0 };
         assert_eq!((work.delivered, work.posted), (truth, Some(truth)));
     }
+
+    #[test]
+    fn a_schedule_has_rates_and_every_message_the_times_of_its_post() {
+        let case = crate::pattern::oneway::request(Default::default()).plan().unwrap().cases;
+        let case = &case[0];
+        let rate = MessageRate(1.0);
+        let open = Case { schedule: Schedule::Periodic { rate }, ..case.clone() };
+        let closed = Case { schedule: Schedule::ClosedLoop, ..case.clone() };
+        assert_eq!(Oneway.more_metrics(case), [Metric::Post, Metric::Complete]);
+        assert_eq!((Oneway.rates(&open), Oneway.rates(&closed)), (SCHEDULED.to_vec(), vec![]));
+    }
 }

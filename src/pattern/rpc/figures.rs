@@ -231,7 +231,7 @@ fn found(baseline: &Baseline, reply: impl Fn(u32) -> u32) -> Option<f64> {
     let (last, long) = baseline.sizes.last_key_value()?;
     let bytes = moved(*last) - moved(*first);
     let seconds = (p50(long)? - p50(short)?) / 1e9;
-    (bytes > 0.0 && seconds > 0.0).then_some(bytes / seconds)
+    (seconds > 0.0).then_some(bytes / seconds)
 }
 
 /// What requests of a length are held against.

@@ -102,4 +102,61 @@ mod tests {
         let samples = vec![lost(), missed, lost(), sample(5.0, Flags::default()), lost()];
         assert_eq!(lost_before_first(&samples), 2);
     }
+
+    fn case() -> Case {
+        let request = crate::pattern::stream::request(Default::default(), &[1]);
+        request.plan().unwrap().cases.remove(0)
+    }
+
+    #[test]
+    fn a_stream_shows_its_rates_its_ceiling_and_the_share_of_missed_steps() {
+        let size = Bytes(1000);
+        let schedule = Schedule::Periodic { rate: MessageRate(100.0) };
+        let mut run = RunSoFar::new(0, &Case { schedule, size, ..case() }, &Stream, &[], 1);
+        let counts = Counts { sent: 75, missed_steps: 25, ..Counts::default() };
+        run.rounds = vec![Round { counts, ..Round::default() }];
+        run.work.posted = vec![Delivered { work: 75.0, seconds: 1.0 }];
+        run.work.delivered = vec![Delivered { work: 60.0, seconds: 1.0 }];
+        let found = Stream.rate_figures(&run);
+        let found: Vec<_> = found.iter().map(|one| (one.metric, one.rate.value)).collect();
+        let known = [
+            (RateMetric::OfferedRate, 100.0),
+            (RateMetric::AchievedRate, 75.0),
+            (RateMetric::MessageRate, 60.0),
+            (RateMetric::Ceiling, 75_000.0),
+            (RateMetric::Missed, 0.25),
+        ];
+        assert_eq!(found, known);
+    }
+
+    #[test]
+    fn a_thread_counts_what_was_lost_before_the_first() {
+        let none = f64::NAN;
+        let sample = |receive| Sample::new(0, 8, [0.0, 0.0, none, receive, none], Flags::LOST);
+        let mut counts = Counts::default();
+        Stream.complete_thread_counts(&case(), &[sample(none), sample(none)], &mut counts);
+        assert_eq!(counts, Counts { lost_before_first: 2, ..Counts::default() });
+    }
+
+    #[test]
+    fn a_file_that_lacks_samples_is_warned_of() {
+        let warned = |counters: &[(&str, CounterValue)]| {
+            let counters = counters.iter().map(|(name, value)| (name.to_string(), value.clone()));
+            Stream.counter_warnings(&counters.collect())
+        };
+        let left_out = |count| (kept::LEFT_OUT, CounterValue::Events(count));
+        let text = |name, text: &str| (name, CounterValue::Text(text.into()));
+        assert_eq!((warned(&[]), warned(&[left_out(0)])), (vec![], vec![]));
+        assert_eq!(warned(&[left_out(3)]), [Warning::FileIncomplete { left_out: 3 }]);
+        let full = [left_out(3), text(kept::FAULT, "full"), text(kept::BESIDE, "true")];
+        let failed = Warning::FileFailed { left_out: 3, reason: "full".into() };
+        assert_eq!(warned(&full), [Warning::FileOnReceiverCpu, failed]);
+    }
+
+    #[test]
+    fn samples_that_are_not_verified_are_said_to_be() {
+        let notes = |check| Stream.method_notes(&Case { check, ..case() });
+        let unverified = ("payload".to_string(), "samples, not verified".to_string());
+        assert_eq!((notes(true), notes(false)), (BTreeMap::new(), [unverified].into()));
+    }
 }

@@ -1,8 +1,13 @@
 //! Slowdowns and tails of made-up times.
 
 use super::*;
+use crate::clock::Timebase;
 use crate::pattern::rpc::workload::Workload;
 use crate::pattern::rpc::{Reply, RpcRequest, request};
+use crate::record::schema::Round;
+use crate::run::figures::Seen;
+use crate::run::finished_thread;
+use crate::run::round::RankResult;
 use crate::units::{Bytes, MessageRate};
 
 /// A loaded case of two lengths, echoed.
@@ -32,11 +37,16 @@ fn by_size(rounds: &[(u32, Vec<Vec<f64>>)]) -> BySize {
 
 /// Unloaded: 10 us for the short one and 30 us for the long one, that is 20 kB in 20 us.
 fn baseline() -> Baseline {
+    baseline_of(10_000.0, 30_000.0)
+}
+
+/// The median of the short one and of the long one; the shortest are 49 ns shorter.
+fn baseline_of(short_ns: f64, long_ns: f64) -> Baseline {
     let summary = |ns: f64| {
         let times: Vec<f64> = (0..100).map(|n| ns + f64::from(n - 49)).collect();
         summarize(&[times], f64::INFINITY)
     };
-    Baseline { run: 1, sizes: [(100, summary(10_000.0)), (10_100, summary(30_000.0))].into() }
+    Baseline { run: 1, sizes: [(100, summary(short_ns)), (10_100, summary(long_ns))].into() }
 }
 
 fn lengths(
@@ -145,4 +155,157 @@ fn the_shortest_tenth_is_short_only_below_a_frame() {
     assert_eq!((short.metric, short.summary.count), (Metric::Short, 50));
     let times = by_size(&[(2000, vec![vec![3.0; 50]])]);
     assert!(lengths(&case, &times, None, f64::INFINITY).unwrap().short.is_none());
+}
+
+#[test]
+fn a_length_of_exactly_a_tenth_is_short_and_one_of_exactly_a_frame_is_not() {
+    let times = by_size(&[(50, vec![vec![1.0]]), (100, vec![vec![2.0; 9]])]);
+    let found = super::lengths(&case(), &times, None, f64::INFINITY).figures;
+    assert_eq!(found[0].summary.count, 1);
+    let times = by_size(&[(1500, vec![vec![3.0; 50]])]);
+    assert!(lengths(&case(), &times, None, f64::INFINITY).unwrap().short.is_none());
+}
+
+#[test]
+fn the_rate_is_the_slowdown_by_the_chosen_definition_of_what_was_loaded() {
+    let times = by_size(&[(100, vec![vec![25_500.0; 10]])]);
+    let rates = |slowdown, unloaded| {
+        let loaded = case();
+        let spec = Spec { slowdown, unloaded, ..loaded.spec::<Spec>().clone() };
+        let case = loaded.with_spec(spec);
+        let found = super::lengths(&case, &times, Some(&baseline()), f64::INFINITY);
+        let thousandths = |value: f64| (value * 1e3).round();
+        let of = |one: &RateFigure| (one.metric, thousandths(one.rate.value));
+        found.rates.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(rates(Slowdown::UnloadedP50, false), [(RateMetric::Slowdown, 2550.0)]);
+    // 10 us, and 200 B by 1 GB/s.
+    assert_eq!(rates(Slowdown::Serialisation, false), [(RateMetric::Slowdown, 2500.0)]);
+    assert_eq!(rates(Slowdown::UnloadedP50, true), []);
+}
+
+#[test]
+fn a_link_is_not_found_where_long_requests_take_no_longer() {
+    let link = |short_ns, long_ns| found(&baseline_of(short_ns, long_ns), |size| size);
+    assert_eq!((link(30_000.0, 10_000.0), link(10_000.0, 10_000.0)), (None, None));
+    let one_length = Baseline { sizes: baseline().sizes.into_iter().take(1).collect(), run: 1 };
+    assert_eq!(found(&one_length, |size| size), None);
+}
+
+#[test]
+fn a_mean_slowdown_is_that_of_all_rounds_and_of_times_above_zero() {
+    let times =
+        by_size(&[(100, vec![vec![20_000.0], vec![20_000.0]]), (10_100, vec![vec![90_000.0]])]);
+    let found = lengths(&case(), &times, Some(&baseline()), f64::INFINITY).unwrap();
+    assert!((found.slowdowns[0].mean.value - 7.0 / 3.0).abs() < 1e-12);
+    let at_once = baseline_of(49.0, 30_000.0);
+    let found = lengths(&case(), &times, Some(&at_once), f64::INFINITY).unwrap();
+    let known: Vec<Slowdown> = found.slowdowns.iter().map(|one| one.by).collect();
+    assert_eq!(known, [Slowdown::UnloadedP50, Slowdown::Serialisation]);
+}
+
+#[test]
+fn rounds_without_an_answer_leave_the_bandwidth_of_the_others() {
+    let delivered = |work| Delivered { work, seconds: 1.0 };
+    let rounds = [delivered(0.0), delivered(20.0)];
+    let found = bandwidth(&[(0.0, 0.0), (1000.0, 10.0)], &rounds).unwrap();
+    assert_eq!((found.metric, found.rate.value), (RateMetric::Bandwidth, 1000.0));
+    assert!(bandwidth(&[(0.0, 0.0)], &rounds).is_none());
+}
+
+fn run(index: usize, case: &Case) -> RunSoFar {
+    RunSoFar::new(index, case, &Rpc, &[], 1)
+}
+
+fn latency(index: usize) -> RunSoFar {
+    let case = crate::pattern::latency::request(Default::default()).plan().unwrap().cases.remove(0);
+    RunSoFar::new(index, &case, &crate::pattern::latency::Latency, &[], 1)
+}
+
+#[test]
+fn bandwidth_is_that_of_the_answered_requests_without_the_warm_up() {
+    let sample = |(size, at, flags): (u32, f64, Flags)| {
+        Sample::new(0, size, [at, at, f64::NAN, at + 1e6, f64::NAN], flags)
+    };
+    let none = Flags::default();
+    let samples = [
+        (9000, 0.0, Flags::WARMUP),
+        (100, 1e9, none),
+        (200, 2e9, none),
+        (300, 3e9, none),
+        (9000, 4e9, Flags::LOST),
+    ];
+    let mut samples: Vec<Sample> = samples.into_iter().map(sample).collect();
+    samples[4].receive_ns = f64::NAN;
+    let samples = RoundSamples { samples, ..RoundSamples::default() };
+    let case = case();
+    let mut run = run(0, &case);
+    let finished = RoundResult { ranks: Vec::new(), fault: None, start: None, ran: None };
+    let time = Timebase::nanoseconds(Ticks(0));
+    let seen = Seen { counts: Vec::new(), samples, times: Times::of_one_host(&time) };
+    run.take(&case, Round::default(), finished, seen);
+    let found: Vec<(RateMetric, f64)> =
+        Rpc.rate_figures(&run).iter().map(|one| (one.metric, one.rate.value)).collect();
+    // A mean of 200 B, twice in two seconds after the first; four were sent in three.
+    let known = [
+        (RateMetric::OfferedRate, 1000.0),
+        (RateMetric::AchievedRate, 1.0),
+        (RateMetric::MessageRate, 1.0),
+        (RateMetric::Bandwidth, 200.0),
+    ];
+    assert_eq!(found, known);
+}
+
+#[test]
+fn what_came_broken_to_any_thread_of_the_server_is_counted() {
+    let thread = |corrupt: u64| {
+        let mut thread = finished_thread(0, true, &[]);
+        thread.outcome.as_mut().unwrap().counts.corrupt = corrupt;
+        thread
+    };
+    let ranks = vec![
+        RankResult { role: Role::Client, threads: vec![thread(70)] },
+        RankResult { role: Role::Server, threads: vec![thread(2), thread(3)] },
+    ];
+    let finished = RoundResult { ranks, fault: None, start: None, ran: None };
+    let mut all = Counts { corrupt: 10, ..Counts::default() };
+    Rpc.complete_counts(&finished, &mut all);
+    assert_eq!(all, Counts { corrupt: 15, ..Counts::default() });
+}
+
+#[test]
+fn shares_of_what_a_closed_loop_carried_follow_once() {
+    let plan = request(RpcRequest::default()).plan().unwrap();
+    let case = case();
+    let spec = Spec { clients: 4, loads: vec![0.5, 0.75], ..case.spec::<Spec>().clone() };
+    let closed = Case { schedule: Schedule::ClosedLoop, ..case.with_spec(spec) };
+    let [mut other, mut idle, mut busy] = [latency(0), run(1, &closed), run(2, &closed)];
+    let delivered = |work| vec![Delivered { work, seconds: 1.0 }];
+    other.work.delivered = delivered(1000.0);
+    idle.work.delivered = delivered(0.0);
+    busy.work.delivered = delivered(1000.0);
+    let next = |runs: &[RunSoFar]| {
+        let cases = Rpc.next_cases(&plan, runs);
+        let of = |next: NextCase| (next.origin, next.case);
+        cases.into_iter().map(of).collect::<Vec<_>>()
+    };
+    let mut runs = vec![other, idle, busy];
+    let found = next(&runs);
+    let rates: Vec<_> = found.iter().map(|(from, case)| (*from, case.schedule.rate())).collect();
+    assert_eq!(rates, [500.0, 750.0].map(|rate| (2, Some(MessageRate(rate)))));
+    runs.push(run(3, &found[0].1));
+    assert_eq!(next(&runs), found[1..]);
+}
+
+#[test]
+fn the_baseline_of_a_run_is_the_unloaded_one_of_its_pattern() {
+    let asked = RpcRequest { rates: vec![MessageRate(1000.0)], ..RpcRequest::default() };
+    let plan = request(asked).plan().unwrap();
+    let [loaded, unloaded] = plan.cases.as_slice() else { panic!("{}", plan.cases.len()) };
+    let runs = [latency(0), run(1, loaded), run(2, unloaded)];
+    let baseline = |number| {
+        let found = Rpc.complete(&plan, &runs, number).details.unwrap();
+        serde_json::from_value::<Lengths>(found).unwrap().baseline
+    };
+    assert_eq!((baseline(1), baseline(2)), (Some(2), None));
 }
