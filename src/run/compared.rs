@@ -160,6 +160,11 @@ mod tests {
     use super::*;
     use crate::clock::{Ticks, Timebase};
     use crate::units::InjectedClockError;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::{self, RecvTimeoutError};
+
+    /// Far above what a busy machine takes to calibrate a clock.
+    const PATIENCE: Duration = Duration::from_secs(30);
 
     /// An exchange each second, eleven of 2 us there and back, with a clock that is ahead by 5 us.
     fn exchanges() -> Vec<Exchange> {
@@ -232,5 +237,53 @@ mod tests {
         );
         assert_eq!(end.true_offset_ns, Some(5000.0));
         assert!(history(&[], &truth).is_none());
+    }
+
+    #[test]
+    fn the_true_offsets_of_a_history_are_those_of_its_times() {
+        let error = InjectedClockError { drift_ppm: 10.0, ..Default::default() };
+        let truth = Truth { own: local(0, None), other: Some(local(0, Some(error))) };
+        let found = history(&exchanges(), &truth).unwrap();
+        let [first, .., last] = found.points.as_slice() else { panic!() };
+        // 10 us after each second of the clock, which shows 1 s at the first point.
+        let is_near = |found: Option<f64>, known: f64| (found.unwrap() - known).abs() < 1.0;
+        assert!(is_near(first.true_offset_ns, 10e3), "{first:?}");
+        assert!(is_near(last.true_offset_ns, 110e3), "{last:?}");
+        assert!(is_near(found.later.true_offset_ns, 1110e3), "{:?}", found.later);
+    }
+
+    #[test]
+    fn a_comparison_ends_with_its_time_or_where_it_is_interrupted() {
+        let mut plan = crate::pattern::latency::request(Default::default()).plan().unwrap();
+        plan.cases.clear();
+        let ended = |is_interrupted, length| {
+            let interrupted = &AtomicBool::new(is_interrupted);
+            let context = RunContext {
+                program: Default::default(),
+                command: Vec::new(),
+                clock: None,
+                interrupted,
+                hosts: &[],
+                unavailable: Vec::new(),
+                patterns: crate::pattern::registry::analysis,
+                sides: None,
+            };
+            let record = std::thread::scope(|scope| {
+                let (ended, waited) = mpsc::channel::<()>();
+                // One that does not end by itself ends by the other cause, and shows it.
+                scope.spawn(move || {
+                    if waited.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                        interrupted.fetch_not(Ordering::Relaxed);
+                    }
+                });
+                let record = compare(&plan, &context, Vec::new(), None, length).unwrap();
+                drop(ended);
+                record
+            });
+            (record.complete, record.faults)
+        };
+        assert_eq!(ended(false, Span(0)), (true, Vec::new()));
+        let long = Span(3_600_000_000_000);
+        assert_eq!(ended(true, long), (false, vec![Fault::Interrupted.to_string()]));
     }
 }

@@ -247,4 +247,15 @@ mod tests {
         // Of the block for documents (RFC 5737), which no host has.
         assert_eq!((of(Some("192.0.2.1")), of(None)), (None, None));
     }
+
+    #[test]
+    fn what_weakens_the_record_is_looked_for_at_each_host() {
+        let plan = crate::pattern::latency::request(Default::default()).plan().unwrap();
+        let host = |name: &str, noise| OtherHost { name: name.into(), noise, ..Default::default() };
+        let hosts = [host("node07", Vec::new()), host("node08", vec![noise_of(7, 1e9, 1e8)])];
+        let noisy = Warning::NoisyCore { cpu: 7, share: 0.1, longest_ns: 1e8 };
+        let found = warnings_of_hosts(&plan, &hosts, &[]);
+        assert!(found.contains(&RecordedWarning::on_host(&noisy, "node08")), "{found:?}");
+        assert!(warnings_of_hosts(&plan, &[], &[]).is_empty());
+    }
 }

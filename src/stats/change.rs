@@ -153,6 +153,13 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_found_however_small_it_is_against_the_level() {
+        // The sums of such values as they are have rounding errors as large as the change.
+        let high = [vec![4e15; 10], vec![4e15 + 1.0; 10]].concat();
+        assert_eq!(change_points(&high), [10]);
+    }
+
+    #[test]
     fn the_first_of_two_equal_cuts_is_taken() {
         // The middle value belongs to either level: the series is its own mirror image.
         let mirrored = [vec![0.0; 5], vec![0.5], vec![1.0; 5]].concat();

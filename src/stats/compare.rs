@@ -249,4 +249,12 @@ mod tests {
         }
         assert!(found >= 190 && covered >= 186, "{found} {covered}");
     }
+
+    #[test]
+    fn only_two_infinite_figures_are_said_to_be_both_infinite() {
+        let missing = |a: f64, b: f64| figures(Some((a, None)), Some((b, None))).unwrap_err();
+        assert_eq!(missing(f64::INFINITY, f64::INFINITY), Missing::BothInfinite);
+        assert_eq!(missing(f64::INFINITY, f64::NAN), Missing::TooFew);
+        assert_eq!(missing(f64::NAN, f64::INFINITY), Missing::TooFew);
+    }
 }

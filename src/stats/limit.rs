@@ -328,6 +328,15 @@ mod tests {
         assert!(Side::Above.is_beyond(1.1, 1.0) && Side::Below.is_beyond(0.9, 1.0));
     }
 
+    #[test]
+    fn a_headline_is_the_middle_and_the_tail_of_a_metric_or_a_rate() {
+        let quantile = |p| Figure::Quantile(Metric::Rtt, p);
+        assert_eq!(Figure::of_headline("rtt"), [quantile(0.5), quantile(0.99)]);
+        let rate = RateMetric::Bandwidth;
+        assert_eq!(Figure::of_headline(rate.name()), [Figure::Rate(rate)]);
+        assert_eq!(Figure::of_headline("of nothing"), []);
+    }
+
     /// Round trips of one run, and no rates.
     struct RoundTrips(Summary);
 

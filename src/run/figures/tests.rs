@@ -311,3 +311,31 @@ fn a_thread_is_shown_where_one_end_had_it_and_its_cpus_where_both_were_bound() {
     assert_eq!(taken(&[true], &[true; 2]), (2, cpus));
     assert_eq!(taken(&[true; 2], &[true]), (2, cpus));
 }
+
+#[test]
+fn messages_that_no_end_has_sent_are_warned_of() {
+    let warnings = |foreign| {
+        let mut outcome = finished_thread(0, true, &[]).outcome.unwrap();
+        outcome.counts.foreign = foreign;
+        let mut run = closed();
+        run.warn_of("client", &outcome);
+        run.warnings
+    };
+    assert_eq!(warnings(0), []);
+    assert_eq!(warnings(3), [Warning::UnknownSequence { messages: 3 }]);
+}
+
+#[test]
+fn samples_without_rows_are_as_many_as_of_the_metric_that_has_most() {
+    let beyond = |times| {
+        let mut all = LiveHistogram::new(1.0).unwrap();
+        all.record_ns_many(3000.0, times);
+        Some(all.to_sparse())
+    };
+    let mut thread = finished_thread(0, true, &[]);
+    let outcome = thread.outcome.as_mut().unwrap();
+    outcome.beyond = Beyond { service: beyond(3), response: beyond(5), lateness: beyond(4) };
+    let mut round = Round::default();
+    closed().take_outcomes(&[thread], &mut round, &Timebase::nanoseconds(Ticks(0)));
+    assert_eq!(round.samples_in_histogram_only, 5);
+}
