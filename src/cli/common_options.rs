@@ -211,6 +211,7 @@ pub const RECORD: OptionTable = &under(
             .default_note("wiregauge-runs/<UTC time>-<command>")
             .common(),
         OptionDef::flag("json", "Print the record on stdout, and nothing else"),
+        OptionDef::flag("live", "Show figures and curves on a screen while they are measured"),
         COLUMNS,
         VERBOSE.common(),
         COLOR,
@@ -357,8 +358,8 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
         judge.save_as.is_none() || !json || directory.is_some(),
         "--save-baseline needs a run directory, and --json makes none: use --out DIR as well"
     );
-    let display = Display::of(given);
-    Ok(RunOptions { clock, directory, json, judge, display, rank: rank.map(Box::new) })
+    let (live, display) = (given.flag("live"), Display::of(given));
+    Ok(RunOptions { clock, directory, json, live, judge, display, rank: rank.map(Box::new) })
 }
 
 /// How a run is judged.

@@ -49,6 +49,8 @@ pub struct RunOptions {
     pub directory: Option<PathBuf>,
     /// Whether the record goes to stdout.
     pub json: bool,
+    /// Whether a screen shows it as it comes.
+    pub live: bool,
     /// How it is judged.
     pub judge: JudgeOptions,
     /// How its tables look.

@@ -2,6 +2,7 @@
 
 use super::console::{complain, layout, print_json, print_report, print_text};
 use super::hosts::{self, ProbeRequest, with_hosts};
+use super::live::Live;
 use super::process::{context, interrupts};
 use super::progress::Progress;
 use super::{CommandError, Exit, judge};
@@ -142,10 +143,11 @@ fn carry_out(
 ) -> Result<(Record, Option<Writer>, Option<Exit>), CommandError> {
     let interrupted = interrupts()?;
     let context = RunContext { sides, ..context(options, &interrupted, hosts, unavailable)? };
+    let mut watcher = watcher(options)?;
     let mut writer = writer(options, &word(plan), need(plan))?;
-    let mut progress = Progress::new();
-    let record = run(plan, &context, &mut writer, &mut progress as &mut dyn Watcher);
-    progress.finish();
+    let record = run(plan, &context, &mut writer, &mut *watcher);
+    // The terminal is given back before anything is printed.
+    drop(watcher);
     let record = record?;
     let failed = match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
         (true, _) if registry::views().iter().any(|view| view.exceeds_limit(&record)) => {
@@ -157,6 +159,14 @@ fn carry_out(
         (false, false) => Some(Exit::NOTHING),
     };
     Ok((record, writer, failed))
+}
+
+/// Who watches a run: a line, or the whole screen.
+fn watcher(options: &RunOptions) -> Result<Box<dyn Watcher>, CommandError> {
+    Ok(match options.live {
+        true => Box::new(Live::new()?),
+        false => Box::new(Progress::new()),
+    })
 }
 
 /// Prepares the run directory. With --json the record goes to stdout, and a directory is made only

@@ -12,6 +12,7 @@ mod jobs;
 mod judge;
 pub mod library;
 mod list;
+mod live;
 mod measure;
 mod noise;
 mod process;

@@ -10,19 +10,61 @@ use std::time::{Duration, Instant};
 
 /// How often the line is drawn at most. Drawing takes CPU time from what is measured, so no timer
 /// does it and a person's patience sets the rate.
-const MOST_DRAWN_HZ: u8 = 2;
+pub const MOST_DRAWN_HZ: u8 = 2;
 /// How often a line is written where stderr is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
+/// How much of a run is done, in rounds of cases.
+pub struct Extent {
+    bar: ProgressBar,
+    /// Cases of all rounds that have begun.
+    begun: u64,
+}
+
+impl Default for Extent {
+    /// Nothing is drawn.
+    fn default() -> Extent {
+        Extent::on(ProgressDrawTarget::hidden())
+    }
+}
+
+impl Extent {
+    fn on(target: ProgressDrawTarget) -> Extent {
+        Extent { bar: ProgressBar::with_draw_target(Some(0), target), begun: 0 }
+    }
+
+    /// A round of this many cases begins.
+    pub fn round(&mut self, round: u32, rounds: Rounds, cases: usize) {
+        let cases = cases as u64;
+        self.bar.set_length(u64::from(rounds.most).saturating_mul(cases));
+        // Cases that have enough are passed over.
+        self.begun = u64::from(round).saturating_mul(cases);
+    }
+
+    /// A case of it begins.
+    pub fn case(&mut self) {
+        self.bar.set_position(self.begun);
+        self.begun += 1;
+    }
+
+    /// Which of how many is measured.
+    pub fn begun(&self) -> (u64, u64) {
+        (self.begun, self.bar.length().unwrap_or_default())
+    }
+
+    /// The time that the rest takes, by what the others took.
+    pub fn left(&self) -> Duration {
+        self.bar.eta()
+    }
+}
+
 /// The line.
 pub struct Progress {
-    bar: ProgressBar,
+    extent: Extent,
     is_terminal: bool,
     label: String,
     /// What the case has shown so far, in words.
     so_far: String,
-    /// Cases of all rounds that have begun.
-    begun: u64,
     /// When the last line was written.
     written: Instant,
 }
@@ -35,19 +77,14 @@ impl Progress {
             true => ProgressDrawTarget::stderr_with_hz(MOST_DRAWN_HZ),
             false => ProgressDrawTarget::hidden(),
         };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
+        let extent = Extent::on(target);
         // The last part is cut where the terminal ends.
         let style = ProgressStyle::with_template("{bar:10} {pos}/{len} {eta} left  {wide_msg}");
         if let Ok(style) = style {
-            bar.set_style(style);
+            extent.bar.set_style(style);
         }
         let (label, so_far) = (String::new(), String::new());
-        Progress { bar, is_terminal, label, so_far, begun: 0, written: Instant::now() }
-    }
-
-    /// Takes the line away.
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        Progress { extent, is_terminal, label, so_far, written: Instant::now() }
     }
 
     /// Shows what the case has shown so far, and `more`.
@@ -55,11 +92,12 @@ impl Progress {
         let message = format!("{}{}{more}", self.label, self.so_far);
         if !self.is_terminal && self.written.elapsed() >= BETWEEN_LINES {
             self.written = Instant::now();
-            let line = line(self.bar.position(), self.bar.length(), self.bar.eta(), &message);
+            let bar = &self.extent.bar;
+            let line = line(bar.position(), bar.length(), bar.eta(), &message);
             // Where even stderr cannot be written, the record has all of it.
             let _ = writeln!(std::io::stderr(), "wiregauge: {line}");
         }
-        self.bar.set_message(message);
+        self.extent.bar.set_message(message);
     }
 }
 
@@ -70,7 +108,7 @@ fn line(done: u64, of: Option<u64>, left: Duration, message: &str) -> String {
 }
 
 /// A running figure.
-fn shown(so_far: SoFar) -> String {
+pub fn shown(so_far: SoFar) -> String {
     match so_far {
         SoFar::Times { metric, p50_ns, p99_ns } => {
             format!(": {} p50 {}, p99 {}", metric.name(), time(p50_ns), time(p99_ns))
@@ -79,26 +117,29 @@ fn shown(so_far: SoFar) -> String {
     }
 }
 
+impl Drop for Progress {
+    /// Takes the line away.
+    fn drop(&mut self) {
+        self.extent.bar.finish_and_clear();
+    }
+}
+
 impl Watcher for Progress {
     fn cpus(&mut self, choice: &str) {
         // Where even stderr cannot be written, the record has them.
         let write = || writeln!(std::io::stderr(), "wiregauge: {choice}");
-        let _ = self.bar.suspend(write);
+        let _ = self.extent.bar.suspend(write);
     }
 
     fn round(&mut self, round: u32, rounds: Rounds, cases: usize) {
-        let cases = cases as u64;
-        self.bar.set_length(u64::from(rounds.most).saturating_mul(cases));
-        // Cases that have enough are passed over.
-        self.begun = u64::from(round).saturating_mul(cases);
+        self.extent.round(round, rounds, cases);
     }
 
-    fn case(&mut self, label: &str, so_far: Option<SoFar>) {
+    fn case(&mut self, _case: usize, label: &str, so_far: Option<SoFar>) {
         // It may quote a study or another host.
         self.label = one_line(label);
         self.so_far = so_far.map_or_else(String::new, shown);
-        self.bar.set_position(self.begun);
-        self.begun += 1;
+        self.extent.case();
         self.show("");
     }
 

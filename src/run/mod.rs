@@ -343,7 +343,7 @@ impl Runner<'_, '_> {
         if group.len() > 1 {
             label += &format!(" and {} at the same time", group.len() - 1);
         }
-        self.watcher.case(&label, so_far::so_far(&self.runs[group[0]]));
+        self.watcher.case(group[0], &label, so_far::so_far(&self.runs[group[0]]));
         let seeded = |index: &usize| {
             let case = &self.plan.cases[*index];
             let case = Case { seed: round_seed(case.seed, round), ..case.clone() };
@@ -389,6 +389,7 @@ impl Runner<'_, '_> {
                 self.runs[*index].decide(self.plan.rounds);
             }
             self.save(*index, round);
+            self.watcher.measured(*index, so_far::so_far(&self.runs[*index]));
         }
         self.claims.look();
         Ok(interrupted || self.is_spoiled)

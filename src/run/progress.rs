@@ -26,8 +26,10 @@ pub trait Watcher {
     fn cpus(&mut self, _sentence: &str) {}
     /// A round of this many cases begins.
     fn round(&mut self, _round: u32, _rounds: Rounds, _cases: usize) {}
-    /// A case of the round begins, of which so much is known.
-    fn case(&mut self, _label: &str, _so_far: Option<SoFar>) {}
+    /// A case of the round begins, by its place in the plan, of which so much is known.
+    fn case(&mut self, _case: usize, _label: &str, _so_far: Option<SoFar>) {}
+    /// The case has been measured in this round, and has shown so much.
+    fn measured(&mut self, _case: usize, _so_far: Option<SoFar>) {}
     /// Messages that it has handled so far.
     fn messages(&mut self, _messages: u64) {}
 }
