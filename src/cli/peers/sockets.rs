@@ -57,10 +57,11 @@ const IPERF3_WORDS: &[Word] = &[
     option(&["-B", "--bind", "--bind-dev"], "--interface NAME", "an interface, not an address"),
     option(&["-O", "--omit"], "--warmup N", "messages, not seconds; they stay in the record"),
     option(&["-J", "--json-stream"], "--json", ""),
-    nothing(
+    option(
         &["-i", "--interval"],
-        "stderr shows progress and the figures so far, to a file a line every 10 s; report.html \
-         shows each figure over time",
+        "--live",
+        "without it stderr shows the figures so far, to a file a line every 10 s; report.html shows \
+         each figure over time",
     ),
     nothing(&["-p", "--port", "--cport"], PORTS),
     nothing(&["-f", "--format"], TABLES),
