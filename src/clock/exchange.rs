@@ -296,6 +296,8 @@ mod tests {
         assert_eq!(stamp(when(0.0, 9e6)), when(4e6 - slack, 4.0001e6 + slack));
         assert_eq!(stamp(when(4.00005e6, 9e6)), when(4.00005e6, 4.0001e6 + slack));
         assert_eq!(stamp(when(0.0, 4.00005e6)), when(4e6 - slack, 4.00005e6));
+        let point = 4e6 - slack;
+        assert_eq!(stamp(when(0.0, point)), when(point, point));
         // A clock was set: the stamp is not believed.
         assert_eq!(stamp(when(5e6, 9e6)), when(5e6, 9e6));
         assert_eq!(stamp(when(0.0, 3e6)), when(0.0, 3e6));
@@ -339,5 +341,40 @@ mod tests {
         for wrong in [f64::NAN, f64::INFINITY, 1e300] {
             assert_eq!(read(&cookie, &packet(&cookie, ASK, 7, wrong)), None);
         }
+    }
+
+    #[test]
+    fn an_exchange_takes_three_datagrams_which_both_ends_count() {
+        let _bound = Bound::new();
+        let (here, there) = two_clocks();
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut answering = ExchangeEnd::bind(loopback, there, [3; 32]).unwrap();
+        let mut asking = ExchangeEnd::bind(loopback, here, [3; 32]).unwrap();
+        let address = answering.address().unwrap();
+        let long = Duration::from_secs(20);
+        std::thread::scope(|scope| {
+            let answered = scope.spawn(|| answering.answer(long, |_| true).unwrap());
+            assert!(asking.ask(address, long).unwrap().is_some());
+            answered.join().unwrap();
+        });
+        assert_eq!((asking.sent, answering.sent), (1, 2));
+    }
+
+    #[test]
+    fn answers_of_strangers_and_to_other_questions_are_not_taken() {
+        let _bound = Bound::new();
+        let (here, _) = two_clocks();
+        let cookie = [4; 32];
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut asking = ExchangeEnd::bind(loopback, here, cookie).unwrap();
+        let to = asking.address().unwrap();
+        let [other, stranger] = [(); 2].map(|()| std::net::UdpSocket::bind(loopback).unwrap());
+        for (from, number) in [(&stranger, 1), (&other, 7)] {
+            for kind in [ANSWER, FOLLOW] {
+                from.send_to(&packet(&cookie, kind, number, 5.0), to).unwrap();
+            }
+        }
+        let address = other.local_addr().unwrap();
+        assert_eq!(asking.ask(address, Duration::from_millis(20)).unwrap(), None);
     }
 }

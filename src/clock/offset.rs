@@ -114,7 +114,7 @@ impl Piece {
         let half_ns = (length_ns / 2.0).max(1.0);
         let base_ns = first.reached.0 - first.sent.0;
         let widest = FASTEST * half_ns;
-        let reach = 2.0 * widest + first.round_trip_ns().abs() + length_ns;
+        let reach = first.round_trip_ns().abs() + 2.0 * half_ns;
         let mut piece = Piece {
             from_ns: first.heard.0,
             to_ns: last.sent.0,
@@ -272,10 +272,10 @@ impl Model {
 
     /// This host's time when the other's clock shows `other`, and what it may be wrong by.
     pub fn here(&self, other: LocalNs) -> (LocalNs, f64) {
-        let mut here = LocalNs(other.0 - self.offset_at(LocalNs(other.0)).ns);
+        let mut here = other;
         // The offset changes by at most a thousandth of the time: each step is a thousandth of the
         // one before, and the first may be a million seconds.
-        for _ in 0..8 {
+        for _ in 0..9 {
             here = LocalNs(other.0 - self.offset_at(here).ns);
         }
         (here, self.offset_at(here).bound_ns)

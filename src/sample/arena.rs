@@ -151,3 +151,16 @@ impl Progress {
         self.used.store(rows, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opened_arena_has_as_many_rows_as_it_was_created_with() {
+        for rows in [0, 1, 100, 1000] {
+            let created = Arena::create(rows).unwrap();
+            assert_eq!(Arena::open(&created.path()).unwrap().capacity(), rows);
+        }
+    }
+}

@@ -355,6 +355,46 @@ mod tests {
         assert!(before * 8 <= 312 * 1024, "{before}");
     }
 
+    #[test]
+    fn a_histogram_of_lost_messages_has_no_extremes_and_moves_no_others() {
+        assert!(LiveHistogram::new(0.0).is_err());
+        let mut lost = histogram();
+        lost.record_lost(3);
+        assert_eq!((lost.min_ns(), lost.max_ns(), lost.mean_ns()), (None, None, None));
+        let mut sparse = lost.to_sparse();
+        let mut h = histogram();
+        h.record_ns(5.0);
+        h.merge(&LiveHistogram::from_sparse(&sparse).unwrap()).unwrap();
+        assert_eq!((h.min_ns(), h.max_ns(), h.count()), (Some(5.0), Some(5.0), 4));
+        (sparse.totals.min, sparse.totals.max) = (9, 1);
+        assert!(LiveHistogram::from_sparse(&sparse).is_ok());
+    }
+
+    #[test]
+    fn the_largest_value_and_the_most_samples_that_are_allowed_are_taken() {
+        let half = MOST_SAMPLES / 2;
+        let (mut one, mut other) = (histogram(), histogram());
+        one.record_many(1, half);
+        other.record_lost(half);
+        one.merge(&other).unwrap();
+        assert_eq!(LiveHistogram::from_sparse(&one.to_sparse()).unwrap().count(), MOST_SAMPLES);
+        let mut more = histogram();
+        more.record(1);
+        assert!(one.merge(&more).is_err());
+        let highest = HIGHEST_UNITS as i64;
+        let totals = Totals { min: highest, max: highest, sum: i128::from(highest), ..more.totals };
+        let sparse = SparseHistogram { totals, bins: vec![(HIGHEST_UNITS, 1)] };
+        assert!(LiveHistogram::from_sparse(&sparse).is_ok());
+    }
+
+    #[test]
+    fn squares_are_of_the_distances_from_the_centre() {
+        let mut h = LiveHistogram::new(1.0).unwrap();
+        h.record_many(3, 2);
+        h.record(7);
+        assert_eq!(h.squares_about(4.0), 2.0 + 9.0);
+    }
+
     proptest! {
         #[test]
         fn every_rank_is_within_the_stated_error(

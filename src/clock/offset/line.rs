@@ -48,9 +48,9 @@ pub(super) fn through_the_middle(corners: &[Point], rate: f64) -> Option<Point> 
 
 /// What the shortest ways of all stretches say of the rate.
 fn rate(piece: &Piece, exchanges: &[Exchange]) -> Option<f64> {
-    let there = |e: &Exchange| (piece.place(e.sent.0), e.reached.0 - e.sent.0 - piece.base_ns);
+    let there = |e: &Exchange| (piece.place(e.sent.0), e.reached.0 - e.sent.0);
     // What comes back shows the least, and is turned so that the shortest way is the least too.
-    let back = |e: &Exchange| (piece.place(e.heard.0), piece.base_ns - e.answered.0 + e.heard.0);
+    let back = |e: &Exchange| (piece.place(e.heard.0), e.heard.0 - e.answered.0);
     let (there, there_scatter) = median_rate(&shortest(exchanges.iter().map(there)))?;
     let (back, back_scatter) = median_rate(&shortest(exchanges.iter().map(back)))?;
     let (there_weight, back_weight) = (1.0 / there_scatter, 1.0 / back_scatter);
@@ -102,5 +102,11 @@ mod tests {
         points[4].1 += 100.0;
         assert_eq!(median_rate(&points), Some((3.0, FINEST_NS)));
         assert_eq!(median_rate(&points[1..]), None);
+    }
+
+    #[test]
+    fn of_equally_short_ways_of_a_stretch_the_first_counts() {
+        let ways = [(-1.0, 5.0), (-0.99, 5.0), (-0.98, 6.0), (1.0, 4.0), (0.99, 3.0)];
+        assert_eq!(shortest(ways.into_iter()), [(-1.0, 5.0), (0.99, 3.0)]);
     }
 }

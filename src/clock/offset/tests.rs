@@ -291,3 +291,134 @@ fn a_queue_before_one_way_leaves_the_rate_to_the_other() {
         assert!((ppm - truth.ppm).abs() < 2e-3, "{ppm} ppm");
     }
 }
+
+/// An exchange with a clock that is ahead by `ahead_ns`, and gains from the start of time on.
+fn exchange(sent: f64, ahead_ns: f64, ppm: f64) -> Exchange {
+    let truth = Truth { offset_ns: ahead_ns, ppm, step: None };
+    Exchange {
+        sent: LocalNs(sent),
+        reached: LocalNs(truth.other(sent + 8000.0)),
+        answered: LocalNs(truth.other(sent + 10_000.0)),
+        heard: LocalNs(sent + 20_000.0),
+    }
+}
+
+/// Far from zero, so that a sum in place of a difference shows.
+const FAR: f64 = 1e12;
+
+#[track_caller]
+fn near(value: f64, truth: f64, within: f64) {
+    assert!((value - truth).abs() < within, "{value} for {truth}");
+}
+
+#[test]
+fn the_time_that_the_other_host_took_is_not_part_of_the_round_trip() {
+    assert_eq!(exchange(FAR, 5e6, 0.0).round_trip_ns(), 18_000.0);
+}
+
+#[test]
+fn where_either_of_two_offsets_may_hold_the_bound_spans_both() {
+    let (one, other) = (Offset { ns: 10.0, bound_ns: 1.0 }, Offset { ns: 20.0, bound_ns: 2.0 });
+    assert_eq!(one.or(other), Offset { ns: 15.5, bound_ns: 6.5 });
+    assert_eq!(other.or(one), Offset { ns: 15.5, bound_ns: 6.5 });
+}
+
+#[test]
+fn one_exchange_gives_half_of_its_round_trip_as_the_bound_and_any_drift() {
+    let model = Model::fit(&[exchange(FAR, 5e6, 0.0)]).unwrap();
+    let offset = model.offset_at(LocalNs(FAR + 10_000.0));
+    // 8000 there and 10000 back. A rate of 1000 ppm reaches 10 ns further, rounding 0.1 at the
+    // exchange and 0.1 in the answer.
+    near(offset.ns, 5e6 - 1000.0, 0.01);
+    near(offset.bound_ns, 9000.0 + 10.0 + 0.2, 0.01);
+    let drift = model.drift_at(LocalNs(FAR)).unwrap();
+    near(drift.ppm, 0.0, 1e-9);
+    near(drift.bound_ppm, 1000.0 + 0.02, 1e-6);
+}
+
+#[test]
+fn uneven_clocks_widen_the_bound_by_a_fiftieth_of_a_ppm_before_and_after_the_middle() {
+    let piece = Piece::over(&[exchange(FAR, 5e6, 0.0)]).unwrap();
+    let middle = FAR + 10_000.0;
+    near(piece.slack(middle), 0.1, 1e-9);
+    near(piece.slack(middle - 1e9), 20.1, 1e-9);
+    near(piece.slack(middle + 3e9), 60.1, 1e-9);
+}
+
+#[test]
+fn two_exchanges_give_the_drift_in_the_middle_of_what_they_allow() {
+    let made = [exchange(FAR, 5e6, 200.0), exchange(FAR + 1e9, 5e6, 200.0)];
+    let drift = Model::fit(&made).unwrap().drift_at(LocalNs(FAR)).unwrap();
+    near(drift.ppm, 200.0, 0.01);
+    // 18 us in 1 s; 10 ns more at each end and 0.02 ppm in the answer for clocks that are uneven.
+    near(drift.bound_ppm, 18.0 + 0.02 + 0.02, 0.01);
+}
+
+#[test]
+fn a_cut_through_corners_keeps_each_once() {
+    let mut piece = Piece::over(&[exchange(FAR, 5e6, 0.0)]).unwrap();
+    let rhomb = vec![(-1.0, 0.0), (0.0, -1.0), (1.0, 0.0), (0.0, 1.0)];
+    piece.corners = rhomb.clone();
+    piece.cut(0.0, 0.0, 1.0);
+    assert_eq!(piece.corners, [(-1.0, 0.0), (0.0, -1.0), (0.0, 1.0)]);
+    piece.corners = rhomb;
+    piece.cut(0.0, 0.0, -1.0);
+    assert_eq!(piece.corners, [(0.0, -1.0), (1.0, 0.0), (0.0, 1.0)]);
+}
+
+#[test]
+fn a_time_is_as_far_from_a_piece_as_from_its_nearer_end() {
+    let piece = Piece::over(&[exchange(FAR, 0.0, 0.0), exchange(FAR + 1e9, 0.0, 0.0)]).unwrap();
+    let (begin, end) = (FAR + 20_000.0, FAR + 1e9);
+    let distances = [begin - 5.0, begin, begin + 7.0, end - 7.0, end, end + 9.0]
+        .map(|at| piece.distance(LocalNs(at)));
+    assert_eq!(distances, [5.0, 0.0, 0.0, 0.0, 0.0, 9.0]);
+}
+
+#[test]
+fn the_drift_is_that_of_the_nearest_piece() {
+    let (early, late) = ([0.0, 1e9, 2e9], [3e9, 4e9, 5e9]);
+    let made: Vec<Exchange> = (early.iter().map(|at| exchange(FAR + at, 0.0, 200.0)))
+        .chain(late.iter().map(|at| exchange(FAR + at, 1e12, -300.0)))
+        .collect();
+    let model = Model::fit(&made).unwrap();
+    for (after, ppm) in [(-1e9, 200.0), (1e9, 200.0), (4e9, -300.0), (6e9, -300.0)] {
+        near(model.drift_at(LocalNs(FAR + after)).unwrap().ppm, ppm, 0.01);
+    }
+}
+
+#[test]
+fn a_line_is_believed_for_twenty_seconds_and_the_next_begins_where_it_ends() {
+    let made = [0.0, 1e10, LONGEST - 20_000.0, 2.5e10].map(|at| exchange(FAR + at, 5e6, 20.0));
+    assert_eq!(made[2].heard.0 - made[0].sent.0, LONGEST);
+    let model = Model::fit(&made).unwrap();
+    let spans: Vec<(f64, f64)> = model.pieces.iter().map(|p| (p.from_ns, p.to_ns)).collect();
+    let [first, _, third, last] = made;
+    assert_eq!(spans, [(first.heard.0, third.sent.0), (third.heard.0, last.sent.0)]);
+    assert!(model.steps.is_empty(), "{:?}", model.steps);
+}
+
+#[test]
+fn between_the_last_exchange_before_a_step_and_the_first_after_it_either_offset_may_hold() {
+    let made: Vec<Exchange> = (0..10)
+        .map(|number| {
+            exchange(FAR + f64::from(number) * 1e9, if number < 5 { 5e6 } else { 1e9 }, 0.0)
+        })
+        .collect();
+    let model = Model::fit(&made).unwrap();
+    assert_eq!(model.steps, [made[5].sent]);
+    let spans: Vec<(f64, f64)> = model.pieces.iter().map(|p| (p.from_ns, p.to_ns)).collect();
+    assert_eq!(spans, [(made[0].heard.0, made[4].sent.0), (made[5].heard.0, made[9].sent.0)]);
+    let (before, after) = (made[4].sent, made[5].heard);
+    // 18 us of round trip, and what uneven clocks add in 2 s.
+    for (at, ahead_ns) in [(before, 5e6), (after, 1e9)] {
+        let offset = model.offset_at(at);
+        near(offset.ns, ahead_ns, 2000.0);
+        near(offset.bound_ns, 9000.0, 9000.0);
+    }
+    for at in [before.0 + 1.0, after.0 - 1.0] {
+        let offset = model.offset_at(LocalNs(at));
+        near(offset.ns, 5e6 + (1e9 - 5e6) / 2.0, 20_000.0);
+        near(offset.bound_ns, (1e9 - 5e6) / 2.0, 30_000.0);
+    }
+}
