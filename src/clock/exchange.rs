@@ -185,6 +185,10 @@ impl ExchangeEnd {
         let begin = Instant::now();
         while answer.is_none() || follow.is_none() {
             let rest = within.saturating_sub(begin.elapsed());
+            // Strangers may send so fast that something is always there to be received.
+            if rest.is_zero() {
+                return Ok(None);
+            }
             let mut bytes = [0; LENGTH + 1];
             let Some((length, from, stamp)) = self.socket.receive(&mut bytes, rest)? else {
                 return Ok(None);
@@ -376,5 +380,22 @@ mod tests {
         }
         let address = other.local_addr().unwrap();
         assert_eq!(asking.ask(address, Duration::from_millis(20)).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_there_already_does_not_lengthen_the_time_of_a_question() {
+        let _bound = Bound::new();
+        let (here, _) = two_clocks();
+        let cookie = [5; 32];
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        for (within, is_answered) in [(Duration::ZERO, false), (Duration::from_secs(20), true)] {
+            let mut asking = ExchangeEnd::bind(loopback, here, cookie).unwrap();
+            let other = std::net::UdpSocket::bind(loopback).unwrap();
+            for kind in [ANSWER, FOLLOW] {
+                other.send_to(&packet(&cookie, kind, 1, 5.0), asking.address().unwrap()).unwrap();
+            }
+            let answer = asking.ask(other.local_addr().unwrap(), within).unwrap();
+            assert_eq!(answer.is_some(), is_answered);
+        }
     }
 }

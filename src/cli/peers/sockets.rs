@@ -60,8 +60,8 @@ const IPERF3_WORDS: &[Word] = &[
     option(
         &["-i", "--interval"],
         "--live",
-        "without it stderr shows the figures so far, to a file a line every 10 s; report.html shows \
-         each figure over time",
+        "without it stderr shows the figures so far, to a file a line every 10 s; report.html \
+         shows each figure over time",
     ),
     nothing(&["-p", "--port", "--cport"], PORTS),
     nothing(&["-f", "--format"], TABLES),
