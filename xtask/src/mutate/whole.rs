@@ -234,9 +234,9 @@ fn reached(program: &Program, longest: Duration) -> Result<Reached, String> {
                 eprintln!("{test} is not asked: it takes longer than {longest:?}");
                 continue;
             }
-            Outcome::Failed(_) => {
-                eprintln!("{test} is not asked: it fails without a mutant");
-                continue;
+            // What it would have noticed would be said to have survived.
+            Outcome::Failed(why) => {
+                return Err(format!("{test} fails without a mutant ({why})"));
             }
         }
         for number in numbers {
