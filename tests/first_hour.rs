@@ -1,5 +1,5 @@
-//! The commands of docs/first-hour.md, run again in their order: their exit codes, and the lines
-//! that hold no figure. `UPDATE_DOCS=1` writes what they print.
+//! Runs the commands of docs/first-hour.md in order and compares exit codes and all lines without
+//! figures. `UPDATE_DOCS=1` rewrites the output in the page.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -12,19 +12,19 @@ const BEGIN: &str = "```console";
 const END: &str = "```";
 const PROMPT: &str = "$ wiregauge ";
 const CODE: &str = "? ";
-/// Lines of a transcript; of a longer output the first ones.
+/// A longer output is cut off after this many lines.
 const MOST_LINES: usize = 24;
-/// Lines that depend on the machine and its hour.
+/// Prefixes of lines that depend on the machine and its load.
 const OF_THE_MACHINE: [&str; 3] = ["warning:", "advice:", "severe:"];
 
-/// A command, and what the page says of it.
+/// A command with the exit code and the output that the page shows.
 struct Step {
     command: String,
     code: i32,
     lines: Vec<String>,
 }
 
-/// The page as its text and its transcripts, in turns.
+/// Splits the page into pairs of text and the transcript that follows it.
 fn parts(page: &str) -> Vec<(Vec<&str>, Vec<Step>)> {
     let mut parts = Vec::new();
     let mut lines = page.lines();
@@ -56,22 +56,22 @@ fn run(scratch: &Scratch, step: &Step) -> Printed {
     wiregauge(&scratch.0, &words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// What a reader sees: output, or why there is none.
-fn seen(printed: &Printed) -> Vec<&str> {
+/// The lines of stdout, or of stderr if stdout is empty.
+fn lines_of(printed: &Printed) -> Vec<&str> {
     let text = if printed.stdout.is_empty() { &printed.stderr } else { &printed.stdout };
     let lines = text.lines().filter(|line| !line.starts_with("wiregauge: CPU"));
     lines.map(str::trim_end).collect()
 }
 
-/// The words of a line, whatever the width of its columns.
+/// The line without the padding of its columns.
 fn words(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a line is the same on every machine.
+/// Whether a line is the same on all machines.
 fn is_certain(line: &str) -> bool {
     let line = line.trim_start();
-    // The sentences of the answer are those of what was found.
+    // The answer's sentences depend on the figures.
     let is_answer = line.ends_with('.') || line.contains("->");
     !OF_THE_MACHINE.iter().any(|word| line.starts_with(word))
         && !line.is_empty()
@@ -80,7 +80,7 @@ fn is_certain(line: &str) -> bool {
 }
 
 #[test]
-fn the_first_hour_is_as_it_is_told() {
+fn the_commands_of_the_page_print_what_it_shows() {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let scratch = Scratch::new();
     let mut written = String::new();
@@ -93,7 +93,7 @@ fn the_first_hour_is_as_it_is_told() {
         for step in &steps {
             let printed = run(&scratch, step);
             let code = printed.code.unwrap();
-            let lines = seen(&printed);
+            let lines = lines_of(&printed);
             written += &format!("{PROMPT}{}\n", step.command);
             if code != 0 {
                 written += &format!("{CODE}{code}\n");

@@ -12,7 +12,7 @@ const ENTERS: &str = "\x1b[?1049h";
 const LEAVES: &str = "\x1b[?1049l";
 
 #[test]
-fn the_screen_is_drawn_and_given_back_before_the_report() {
+fn the_terminal_is_restored_before_the_report() {
     let scratch = Scratch::new();
     let line = format!(
         "stty cols 100 rows 30; {PROGRAM} latency --transport synthetic --count 2000 --rounds 3 \
@@ -26,13 +26,13 @@ fn the_screen_is_drawn_and_given_back_before_the_report() {
     let (before, rest) = text.split_once(ENTERS).unwrap_or_else(|| panic!("{text}"));
     let (screen, report) = rest.split_once(LEAVES).unwrap_or_else(|| panic!("{text}"));
     assert_eq!(before, "");
-    // Words are drawn cell by cell and may be moved apart.
+    // Cells are drawn one by one, so only single words stay together.
     assert!(screen.contains("so") && screen.contains("cases"), "{screen}");
     assert!(report.contains("kept in run"), "{report}");
 }
 
 #[test]
-fn without_a_terminal_nothing_is_made() {
+fn without_a_terminal_it_is_refused_before_anything_runs() {
     let scratch = Scratch::new();
     let ended = support::program::wiregauge(&scratch.0, &["latency", "--live", "--out", "run"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");

@@ -352,7 +352,7 @@ fn wait_for_device() {
     until("the device comes back", LIMIT, || TransportKind::Verbs.available().is_ok());
 }
 
-/// Takes the link down; the kernel keeps its addresses, which other tests need.
+/// Takes the link down without losing its IPv6 addresses, which other tests need.
 fn take_link_down() {
     shell("echo 1 >/proc/sys/net/ipv6/conf/wire0/keep_addr_on_down");
     shell("ip link set wire0 down");

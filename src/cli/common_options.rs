@@ -211,7 +211,7 @@ pub const RECORD: OptionTable = &under(
             .default_note("wiregauge-runs/<UTC time>-<command>")
             .common(),
         OptionDef::flag("json", "Print the record on stdout, and nothing else"),
-        OptionDef::flag("live", "Show figures and curves on a screen while they are measured"),
+        OptionDef::flag("live", "Show progress, figures and curves full-screen during the run"),
         COLUMNS,
         VERBOSE.common(),
         COLOR,

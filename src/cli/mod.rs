@@ -49,7 +49,7 @@ pub struct RunOptions {
     pub directory: Option<PathBuf>,
     /// Whether the record goes to stdout.
     pub json: bool,
-    /// Whether a screen shows it as it comes.
+    /// Whether a full-screen view shows the run in progress.
     pub live: bool,
     /// How it is judged.
     pub judge: JudgeOptions,

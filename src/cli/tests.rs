@@ -204,6 +204,7 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("bandwidth -l 128K", "'--size', iperf3's -l"),
         ("bandwidth -w 1M", "'--send-buffer'"),
         ("bandwidth -b", "'--burst', sockperf's -b"),
+        ("bandwidth -i 1", "'--live', iperf3's -i"),
         ("bandwidth --bidir", "'--direction bi'"),
         ("bandwidth -u", "'--transport udp'"),
         ("latency --mps 1000", "'oneway --rate'"),
@@ -227,7 +228,6 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("wrong", "there is no command 'wrong' (wiregauge --help lists all)"),
         ("latency --wrong", "latency has no option '--wrong' (wiregauge help latency lists all)"),
         ("latency -p 5", "'-p': wiregauge chooses free ports itself (wiregauge help latency"),
-        ("bandwidth -i 1", "'-i': stderr shows progress and the figures so far"),
         ("compare a b -p", "compare has no option '-p' (wiregauge help compare lists all)"),
         ("osu_allreduce", "'osu_allreduce': collectives are not measured (wiregauge --help"),
     ] {

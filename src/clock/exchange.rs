@@ -185,7 +185,7 @@ impl ExchangeEnd {
         let begin = Instant::now();
         while answer.is_none() || follow.is_none() {
             let rest = within.saturating_sub(begin.elapsed());
-            // Strangers may send so fast that something is always there to be received.
+            // A flood of other datagrams would otherwise never let it time out.
             if rest.is_zero() {
                 return Ok(None);
             }
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_strangers_and_to_other_questions_are_not_taken() {
+    fn answers_from_other_peers_and_to_other_questions_are_ignored() {
         let _bound = Bound::new();
         let (here, _) = two_clocks();
         let cookie = [4; 32];
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_does_not_lengthen_the_time_of_a_question() {
+    fn a_question_times_out_even_if_datagrams_are_waiting() {
         let _bound = Bound::new();
         let (here, _) = two_clocks();
         let cookie = [5; 32];

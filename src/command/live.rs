@@ -1,8 +1,8 @@
-//! `--live`: a screen that shows a run as it comes: how far it is, the curve over its cases, and a
-//! row a case.
+//! `--live`: a full-screen view of a run in progress: a progress bar, a chart over all cases, one
+//! row per case, and the message rate of the current round.
 //!
-//! The thread that draws is the controller's, which waits while the CPUs measure: at most twice a
-//! second, and never from a timer.
+//! It is drawn by the controller's thread, which waits during a round, at most twice a second and
+//! without a timer of its own.
 
 use super::CommandError;
 use super::progress::{Extent, MOST_DRAWN_HZ, shown};
@@ -23,86 +23,98 @@ use std::io::{self, IsTerminal, Stderr, Write};
 use std::time::{Duration, Instant};
 use terminal_size::terminal_size_of;
 
-/// How long a drawing stands at least.
-const STANDS: Duration = Duration::from_millis(1000 / MOST_DRAWN_HZ as u64);
-/// Rows of the screen beside the chart and the cases: the bar, and the rate of the round.
+/// Shortest time between two redraws.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(1000 / MOST_DRAWN_HZ as u64);
+/// Heights of the progress bar and of the message rate.
 const BAR_ROWS: u16 = 1;
 const RATE_ROWS: u16 = 4;
-/// Of the rest, the chart's share in percent.
+/// Columns and rows of a terminal that does not say.
+const USUAL_SIZE: (u16, u16) = (80, 24);
+/// The chart's height, in percent of the screen.
 const CHART_SHARE: u16 = 55;
-/// The widest rate's history that a screen shows.
+/// Message rates that are kept: more than the columns of any terminal.
 const MOST_RATES: usize = 512;
-/// Colours that both dark and light terminals show.
+/// Colours of p50 or the rate, and of p99: readable on dark and on light terminals.
 const LOWER: Color = Color::Cyan;
 const UPPER: Color = Color::Magenta;
 
-/// What the run has shown, apart from how it is drawn.
+/// What the screen shows.
 #[derive(Default)]
 struct State {
     cases: BTreeMap<usize, Row>,
-    /// The case that is measured.
-    present: usize,
-    /// Messages per second in the present round, one for each drawing.
+    /// The case that is running.
+    current: usize,
+    /// Messages per second of the current round, one value per redraw.
     rates: Vec<u64>,
-    /// Rounds of cases that have begun, of how many, and the time left.
-    begun: (u64, u64),
+    /// Rounds of all cases: how many have started, and how many there are.
+    started: (u64, u64),
     left: Duration,
 }
 
-/// A case.
+/// One case.
 struct Row {
     label: String,
     so_far: Option<SoFar>,
     rounds: u32,
 }
 
-/// Sentences for after the screen is gone.
+/// Messages that are printed when the screen is closed.
 #[derive(Default)]
-struct Later(Vec<String>);
+struct Deferred(Vec<String>);
 
-impl Drop for Later {
+impl Drop for Deferred {
     fn drop(&mut self) {
         for sentence in &self.0 {
-            // Where even stderr cannot be written, the record has them.
+            // If stderr cannot be written, the record still has them.
             let _ = writeln!(io::stderr(), "wiregauge: {sentence}");
         }
     }
 }
 
-/// The screen. Dropping it gives the terminal back.
+/// The screen. Dropping it restores the terminal.
 pub struct Live {
     terminal: Terminal<TermionBackend<AlternateScreen<Stderr>>>,
     state: State,
     extent: Extent,
     drawn: Instant,
-    /// When the messages of the present round were counted last, and how many there were.
+    /// When the messages of the current round were last counted, and their number.
     counted: (Instant, u64),
-    /// Dropped after the terminal.
-    later: Later,
+    /// Declared, and so dropped, after the terminal.
+    deferred: Deferred,
 }
 
 impl Live {
-    /// Takes the terminal that stderr is. Fails where it is none.
+    /// Opens the screen on stderr. Fails if stderr is not a terminal.
     pub fn new() -> Result<Live, CommandError> {
         let area = area().ok_or_else(|| {
-            UsageError("--live draws on a terminal, and stderr is none: leave it out".to_owned())
+            UsageError(
+                "--live needs a terminal on stderr: run it in a terminal, or without --live"
+                    .to_owned(),
+            )
         })?;
         let screen = io::stderr().into_alternate_screen()?;
         let options = TerminalOptions { viewport: Viewport::Fixed(area) };
         let mut terminal = Terminal::with_options(TermionBackend::new(screen), options)?;
         terminal.hide_cursor()?;
         let now = Instant::now();
-        let (state, extent, later) = (State::default(), Extent::default(), Later::default());
-        Ok(Live { terminal, state, extent, drawn: now - STANDS, counted: (now, 0), later })
+        let (state, extent, deferred) = (State::default(), Extent::default(), Deferred::default());
+        Ok(Live {
+            terminal,
+            state,
+            extent,
+            drawn: now - REDRAW_INTERVAL,
+            counted: (now, 0),
+            deferred,
+        })
     }
 
-    /// Draws, unless the last drawing is recent. A screen that cannot be written ends no run.
+    /// Redraws, at most once per interval. A terminal that fails does not stop the run.
     fn draw(&mut self) {
-        if self.drawn.elapsed() < STANDS {
+        if self.drawn.elapsed() < REDRAW_INTERVAL {
             return;
         }
         self.drawn = Instant::now();
-        (self.state.begun, self.state.left) = (self.extent.begun(), self.extent.left());
+        (self.state.started, self.state.left) = (self.extent.started(), self.extent.left());
         if let Some(area) = area() {
             let _ = self.terminal.resize(area);
         }
@@ -111,18 +123,19 @@ impl Live {
     }
 }
 
-/// The terminal's, where stderr is one.
+/// The size of the terminal on stderr; `None` if it is not a terminal.
 fn area() -> Option<Rect> {
     if !io::stderr().is_terminal() {
         return None;
     }
-    let (width, height) = terminal_size_of(io::stderr())?;
-    Some(Rect::new(0, 0, width.0, height.0))
+    // A pseudo-terminal may have no size.
+    let (width, height) = terminal_size_of(io::stderr()).map_or(USUAL_SIZE, |(w, h)| (w.0, h.0));
+    Some(Rect::new(0, 0, width, height))
 }
 
 impl Watcher for Live {
     fn cpus(&mut self, choice: &str) {
-        self.later.0.push(one_line(choice));
+        self.deferred.0.push(one_line(choice));
     }
 
     fn round(&mut self, round: u32, rounds: Rounds, cases: usize) {
@@ -136,7 +149,7 @@ impl Watcher for Live {
         let row = self.state.cases.entry(case).or_insert_with(new);
         row.so_far = so_far;
         row.rounds += 1;
-        self.state.present = case;
+        self.state.current = case;
         self.state.rates.clear();
         self.counted = (Instant::now(), 0);
         self.draw();
@@ -152,7 +165,7 @@ impl Watcher for Live {
     fn messages(&mut self, messages: u64) {
         let (since, before) = self.counted;
         let seconds = since.elapsed().as_secs_f64();
-        if seconds < STANDS.as_secs_f64() {
+        if seconds < REDRAW_INTERVAL.as_secs_f64() {
             return;
         }
         self.counted = (Instant::now(), messages);
@@ -163,7 +176,7 @@ impl Watcher for Live {
     }
 }
 
-/// Draws the state in whatever room there is.
+/// Draws the whole screen at any size.
 fn draw(frame: &mut Frame<'_>, state: &State) {
     let rows = [
         Constraint::Length(BAR_ROWS),
@@ -172,24 +185,25 @@ fn draw(frame: &mut Frame<'_>, state: &State) {
         Constraint::Length(RATE_ROWS),
     ];
     let [bar, chart, cases, rate] = Layout::vertical(rows).areas(frame.area());
-    let (begun, of) = state.begun;
-    let share = if of == 0 { 0.0 } else { (begun as f64 / of as f64).clamp(0.0, 1.0) };
-    let left = format!("round {begun} of {of}, about {} s left", state.left.as_secs());
+    let (started, of) = state.started;
+    let share = if of == 0 { 0.0 } else { (started as f64 / of as f64).clamp(0.0, 1.0) };
+    let left = format!("round {started} of {of}, about {} s left", state.left.as_secs());
     frame.render_widget(Gauge::default().ratio(share).label(left), bar);
     draw_curve(frame, chart, state);
     draw_cases(frame, cases, state);
     let now = state.rates.last().map_or_else(String::new, |rate| per_second(*rate as f64));
-    let block = Block::bordered().title(format!("messages of this round {now}"));
+    let block = Block::bordered().title(format!("message rate of this round: {now}"));
     let recent = state.rates.len().saturating_sub(usize::from(rate.width.saturating_sub(2)));
     let line = Sparkline::default().data(&state.rates[recent..]).block(block);
     frame.render_widget(line, rate);
 }
 
-/// The figures of all cases that have the present one's unit, by their place in the plan.
+/// p50 and p99, or the rate, over the cases in plan order. Only cases with the unit of the current
+/// one: times and rates share no axis.
 fn draw_curve(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let known = |row: &Row| row.so_far;
-    let of_present = state.cases.get(&state.present).and_then(known);
-    let first = of_present.or_else(|| state.cases.values().find_map(known));
+    let of_current = state.cases.get(&state.current).and_then(known);
+    let first = of_current.or_else(|| state.cases.values().find_map(known));
     let is_rate = matches!(first, Some(SoFar::Rate(_)));
     let mut lines: [Vec<(f64, f64)>; 2] = Default::default();
     for (place, row) in &state.cases {
@@ -203,7 +217,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, state: &State) {
             _ => {}
         }
     }
-    // Powers of ten, as figures of a sweep are apart. What is lost is infinite and has no place.
+    // A logarithmic axis, for sweeps. The quantile of lost messages is infinite and is left out.
     lines.iter_mut().for_each(|line| line.retain(|(_, y)| y.is_finite() && *y > 0.0));
     lines.iter_mut().flatten().for_each(|(_, y)| *y = y.log10());
     let written = |log: f64| match is_rate {
@@ -222,7 +236,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, state: &State) {
     });
     let labels = [low, (low + high) / 2.0, high].map(written);
     let chart = Chart::new(sets.collect())
-        .block(Block::bordered().title("cases in their order"))
+        .block(Block::bordered().title("all cases, in plan order"))
         .x_axis(
             Axis::default()
                 .bounds([0.0, last.max(1.0)])
@@ -232,7 +246,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, state: &State) {
     frame.render_widget(chart, area);
 }
 
-/// Where an axis of these begins and ends.
+/// The range of an axis for these values.
 fn bounds(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let low = values.clone().fold(f64::INFINITY, f64::min);
     let high = values.fold(f64::NEG_INFINITY, f64::max);
@@ -242,16 +256,16 @@ fn bounds(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     }
 }
 
-/// A row a case; where there is no room for all, those about the present one.
+/// One row per case; where they do not fit, those around the current one.
 fn draw_cases(frame: &mut Frame<'_>, area: Rect, state: &State) {
-    let block = Block::bordered().title("so far");
+    let block = Block::bordered().title("estimates so far; intervals are in the report");
     let room = usize::from(block.inner(area).height);
-    let at = state.cases.keys().position(|case| *case == state.present).unwrap_or(0);
+    let at = state.cases.keys().position(|case| *case == state.current).unwrap_or(0);
     let first = at.saturating_sub(room / 2).min(state.cases.len().saturating_sub(room));
     let line = |(case, row): (&usize, &Row)| {
-        let figures = row.so_far.map_or_else(|| ": first round".to_owned(), shown);
+        let figures = row.so_far.map_or_else(|| ": in its first round".to_owned(), shown);
         let line = Line::raw(format!("{}{figures} (round {})", row.label, row.rounds));
-        match *case == state.present {
+        match *case == state.current {
             true => line.style(Modifier::BOLD),
             false => line,
         }
@@ -278,7 +292,7 @@ mod tests {
         Some(SoFar::Times { metric: Metric::HalfRtt, p50_ns, p99_ns })
     }
 
-    fn state(cases: &[(&str, Option<SoFar>)], present: usize) -> State {
+    fn state(cases: &[(&str, Option<SoFar>)], current: usize) -> State {
         let row = |(label, so_far): &(&str, _)| Row {
             label: label.to_string(),
             so_far: *so_far,
@@ -286,15 +300,15 @@ mod tests {
         };
         State {
             cases: cases.iter().map(row).enumerate().collect(),
-            present,
+            current,
             rates: vec![100_000, 200_000],
-            begun: (3, 12),
+            started: (3, 12),
             left: Duration::from_secs(25),
         }
     }
 
     #[test]
-    fn a_screen_shows_how_far_a_run_is_its_curve_and_its_cases() {
+    fn a_screen_shows_progress_chart_and_cases() {
         let cases = [
             ("tcp 64 B", times(1e4, 2e4)),
             ("tcp 1 KiB", times(1e5, f64::INFINITY)),
@@ -304,10 +318,10 @@ mod tests {
         let shown = screen(&state(&cases, 1), 80, 30);
         let all = shown.join("\n");
         assert!(shown[0].contains("round 3 of 12, about 25 s left"), "{all}");
-        assert!(all.contains("messages of this round 200.0 k msg/s"), "{all}");
+        assert!(all.contains("message rate of this round: 200.0 k msg/s"), "{all}");
         assert!(all.contains("tcp 64 B: half_rtt p50 10.00 us, p99 20.00 us (round 2)"), "{all}");
         assert!(all.contains("bandwidth tcp: 500.0 k msg/s (round 2)"), "{all}");
-        assert!(all.contains("shm: first round (round 2)"), "{all}");
+        assert!(all.contains("shm: in its first round (round 2)"), "{all}");
         // The axis goes from the lowest to the highest time, and no rate is among them.
         assert!(all.contains("8.913 us") && all.contains("112.2 us"), "{all}");
         let rates = screen(&state(&cases, 2), 80, 30).join("\n");
@@ -315,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_without_room_shows_the_cases_about_the_present_one() {
+    fn a_small_screen_shows_the_cases_around_the_current_one() {
         let labels: Vec<String> = (0..100).map(|case| format!("case {case} is")).collect();
         let cases: Vec<_> = labels.iter().map(|label| (label.as_str(), times(1e3, 2e3))).collect();
         let all = screen(&state(&cases, 70), 60, 24).join("\n");

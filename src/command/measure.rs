@@ -146,7 +146,7 @@ fn carry_out(
     let mut watcher = watcher(options)?;
     let mut writer = writer(options, &word(plan), need(plan))?;
     let record = run(plan, &context, &mut writer, &mut *watcher);
-    // The terminal is given back before anything is printed.
+    // Restores the terminal before anything is printed.
     drop(watcher);
     let record = record?;
     let failed = match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
@@ -161,7 +161,7 @@ fn carry_out(
     Ok((record, writer, failed))
 }
 
-/// Who watches a run: a line, or the whole screen.
+/// How progress is shown: as a line, or full-screen.
 fn watcher(options: &RunOptions) -> Result<Box<dyn Watcher>, CommandError> {
     Ok(match options.live {
         true => Box::new(Live::new()?),

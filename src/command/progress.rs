@@ -14,15 +14,15 @@ pub const MOST_DRAWN_HZ: u8 = 2;
 /// How often a line is written where stderr is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// How much of a run is done, in rounds of cases.
+/// How much of a run is done, counted in rounds of all cases.
 pub struct Extent {
     bar: ProgressBar,
-    /// Cases of all rounds that have begun.
-    begun: u64,
+    /// Rounds of cases that have started.
+    started: u64,
 }
 
 impl Default for Extent {
-    /// Nothing is drawn.
+    /// Counts without drawing.
     fn default() -> Extent {
         Extent::on(ProgressDrawTarget::hidden())
     }
@@ -30,29 +30,29 @@ impl Default for Extent {
 
 impl Extent {
     fn on(target: ProgressDrawTarget) -> Extent {
-        Extent { bar: ProgressBar::with_draw_target(Some(0), target), begun: 0 }
+        Extent { bar: ProgressBar::with_draw_target(Some(0), target), started: 0 }
     }
 
-    /// A round of this many cases begins.
+    /// Starts a round of this many cases.
     pub fn round(&mut self, round: u32, rounds: Rounds, cases: usize) {
         let cases = cases as u64;
         self.bar.set_length(u64::from(rounds.most).saturating_mul(cases));
         // Cases that have enough are passed over.
-        self.begun = u64::from(round).saturating_mul(cases);
+        self.started = u64::from(round).saturating_mul(cases);
     }
 
-    /// A case of it begins.
+    /// Starts the next case of the round.
     pub fn case(&mut self) {
-        self.bar.set_position(self.begun);
-        self.begun += 1;
+        self.bar.set_position(self.started);
+        self.started += 1;
     }
 
-    /// Which of how many is measured.
-    pub fn begun(&self) -> (u64, u64) {
-        (self.begun, self.bar.length().unwrap_or_default())
+    /// How many rounds of cases have started, and how many there are.
+    pub fn started(&self) -> (u64, u64) {
+        (self.started, self.bar.length().unwrap_or_default())
     }
 
-    /// The time that the rest takes, by what the others took.
+    /// Estimated time left.
     pub fn left(&self) -> Duration {
         self.bar.eta()
     }

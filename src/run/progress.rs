@@ -26,9 +26,9 @@ pub trait Watcher {
     fn cpus(&mut self, _sentence: &str) {}
     /// A round of this many cases begins.
     fn round(&mut self, _round: u32, _rounds: Rounds, _cases: usize) {}
-    /// A case of the round begins, by its place in the plan, of which so much is known.
+    /// A case of the round starts: its index in the plan, its label, and its figures so far.
     fn case(&mut self, _case: usize, _label: &str, _so_far: Option<SoFar>) {}
-    /// The case has been measured in this round, and has shown so much.
+    /// A case has finished its part of the round, with these figures so far.
     fn measured(&mut self, _case: usize, _so_far: Option<SoFar>) {}
     /// Messages that it has handled so far.
     fn messages(&mut self, _messages: u64) {}

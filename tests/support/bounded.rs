@@ -121,7 +121,8 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits until `seen`; a command that ends first, or is late, is shown with what it printed.
+    /// Waits until `seen`. Panics with the output so far if the command ends first or `limit`
+    /// passes.
     #[track_caller]
     pub fn until(&mut self, what: &str, limit: Duration, seen: impl Fn() -> bool) {
         let deadline = Instant::now() + limit;

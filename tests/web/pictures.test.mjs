@@ -1,5 +1,5 @@
-// Each kind of page on its first screen, wide and narrow, light and dark. UPDATE_DOCS=1 writes the
-// pictures of docs/reading-a-report.md.
+// The first screen of each kind of page, wide and narrow, light and dark. UPDATE_DOCS=1 takes the
+// screenshots of docs/reading-a-report.md.
 
 import { test } from "node:test";
 import assert from "node:assert/strict";

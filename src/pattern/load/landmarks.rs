@@ -97,16 +97,19 @@ mod tests {
     use crate::run::figures::Seen;
     use crate::run::round::RoundResult;
 
-    #[test]
-    fn a_record_keeps_a_knee_at_the_edge_as_a_bound() {
-        let point = |offered: f64| Point {
+    fn point(offered: f64) -> Point {
+        Point {
             offered,
             achieved: offered,
             falls_short: false,
             p50_ns: 1e4,
             bounded_ns: 3e4,
             generator_bound: false,
-        };
+        }
+    }
+
+    #[test]
+    fn a_record_keeps_a_knee_at_the_edge_as_a_bound() {
         let points = [(4, point(2e4)), (5, point(1e5)), (6, point(3e5))];
         let slo = Slo { quantile: 0.99, below: Span(20_000) };
         let json = serde_json::to_value(Landmarks::of(&points, Some(slo))).unwrap();
@@ -135,14 +138,6 @@ mod tests {
         let at = |run| Landmark { run, offered: 1e5, bracket: Bracket::AtLeast };
         let kept = Landmarks { knee: Some(at(4)), highest: Some(at(5)) };
         let details = serde_json::to_value(&kept).unwrap();
-        let point = |offered: f64| Point {
-            offered,
-            achieved: offered,
-            falls_short: false,
-            p50_ns: 1e4,
-            bounded_ns: 3e4,
-            generator_bound: false,
-        };
         let of = |runs: &[u32]| {
             let points: Vec<(u32, Point)> = runs.iter().map(|run| (*run, point(1e5))).collect();
             Landmarks::of_record(&details, &points)

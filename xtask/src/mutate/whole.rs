@@ -234,7 +234,7 @@ fn reached(program: &Program, longest: Duration) -> Result<Reached, String> {
                 eprintln!("{test} is not asked: it takes longer than {longest:?}");
                 continue;
             }
-            // What it would have noticed would be said to have survived.
+            // Mutants that only this test notices would be reported as survivors.
             Outcome::Failed(why) => {
                 return Err(format!("{test} fails without a mutant ({why})"));
             }
