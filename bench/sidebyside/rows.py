@@ -81,8 +81,8 @@ def every_row() -> list[Row]:
         Row("recording a sample, ns", "wiregauge recording", (), Limit(10, at_most=True)),
         Row("figures of 10^7 samples, s", "stats time", (), Limit(1, at_most=True)),
         Row("their memory / the samples", "stats memory", (), Limit(2, at_most=True)),
-        Row("clean release build, min", "clean build", (), Limit(4, at_most=True)),
-        Row("release binary, MB", "binary size", (), Limit(25, at_most=True)),
+        Row("clean release build, min", "clean build", (), Limit(3, at_most=True)),
+        Row("distributed binary, MB", "binary size", (), Limit(12, at_most=True)),
     ]
 
 
