@@ -71,6 +71,21 @@ fn sweeps_are_compared_case_by_case() {
 }
 
 #[test]
+fn sides_that_differ_in_neither_transport_nor_wait_are_named_by_their_series() {
+    let scratch = Scratch::new();
+    let command = ["bandwidth", "--transport", "unix", "--count", "2000", "--rounds", "2"];
+    let sides = ["ab", "--a", "--window 8", "--b", "--window 64"];
+    let ended = wiregauge(&scratch.0, &[&sides[..], &command].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let says = |line: &&str| line.contains("is highest") || line.contains("distinguished");
+    let answer = ended.stdout.lines().find(says).unwrap();
+    assert!(
+        answer.contains("A: bandwidth unix") && answer.contains("B: bandwidth unix"),
+        "{answer}"
+    );
+}
+
+#[test]
 fn a_command_prepares_each_round_of_its_side() {
     let scratch = Scratch::new();
     let sides = ["--prepare-a", "echo a >> log; echo noise", "--prepare-b", "echo b >> log"];

@@ -4,7 +4,7 @@ use super::{Bandwidth, Direction, Spec};
 use crate::pattern::prelude::*;
 use crate::report::model::Rank;
 use crate::report::number::{GIGABITS, MEGABYTES, THOUSANDS};
-use crate::report::view::answer::{Compared, Named, ends_of};
+use crate::report::view::answer::{Compared, Named, ends_of, told_apart};
 
 /// As records name the pattern.
 const NAME: &str = "bandwidth";
@@ -19,12 +19,12 @@ impl PatternView for Bandwidth {
         let runs: Vec<&Run> = record.runs.iter().filter(|run| run.case.pattern == NAME).collect();
         // A survey and a study answer with more than that, a matrix of pairs by its own table.
         let is_own = runs.len() == record.runs.len() && record.plan.pairs.is_none();
-        let named = |run: &&Run| {
+        let names = told_apart(&runs, |run| format!("{} at {}", ends_of(run), run.case.size));
+        let named = |(run, name): (&&Run, String)| {
             let rate = run.rate(RateMetric::Bandwidth)?;
-            let name = format!("{} at {}", ends_of(run), run.case.size);
             Some(Named { name, value: rate.value, interval: rate.interval })
         };
-        let all: Vec<Named> = runs.iter().filter(|_| is_own).filter_map(named).collect();
+        let all: Vec<Named> = runs.iter().zip(names).filter(|_| is_own).filter_map(named).collect();
         match all.as_slice() {
             [one] => vec![format!("{}: {}.", one.name, one.text(GIGABITS, "Gb/s"))],
             all => {

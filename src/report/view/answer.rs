@@ -184,7 +184,8 @@ fn latencies(record: &Record) -> Vec<String> {
     for size in [sizes.iter().min(), sizes.iter().max().filter(|_| sizes.len() > 1)] {
         let Some(size) = size else { continue };
         let of_size = |run: &&&Run| run.case.size == *size && headline(run) == Some(metric);
-        let names = series_names(&series);
+        let firsts: Vec<&Run> = series.iter().map(|group| group[0]).collect();
+        let names = told_apart(&firsts, ends_of);
         let all = series
             .iter()
             .zip(&names)
@@ -198,15 +199,13 @@ fn latencies(record: &Record) -> Vec<String> {
     lines
 }
 
-/// What distinguishes series: transport and wait, and more where that is not all.
-fn series_names(series: &[Vec<&Run>]) -> Vec<String> {
-    let short: Vec<String> = series.iter().map(|group| ends_of(group[0])).collect();
-    let is_enough = each_once(&short).len() == short.len();
-    let label = |(group, short): (&Vec<&Run>, String)| match is_enough {
-        true => short,
-        false => group[0].label.clone(),
-    };
-    series.iter().zip(short).map(label).collect()
+/// Short names of runs, or their labels where two short ones are alike.
+pub fn told_apart(runs: &[&Run], short: impl Fn(&Run) -> String) -> Vec<String> {
+    let names: Vec<String> = runs.iter().map(|run| short(run)).collect();
+    match each_once(&names).len() == names.len() {
+        true => names,
+        false => runs.iter().map(|run| run.label.clone()).collect(),
+    }
 }
 
 fn at(what: &str, size: Bytes, several: bool) -> String {
