@@ -11,25 +11,60 @@ fn transcripts_hold() {
     trycmd::TestCases::new().env("COLUMNS", "100").timeout(limit).case("tests/cli/*.md");
 }
 
-/// What bash offers for the last of these words, by the script that `completions bash` prints.
-fn offered(words: &[&str], home: &std::path::Path) -> Vec<String> {
-    const SCRIPT: &str = r#"
-        source <(wiregauge completions bash)
+/// Print what a shell offers for the last argument, by the script that `completions` prints.
+const SHELLS: [(&str, &str); 3] = [
+    (
+        "bash",
+        r#"source <(wiregauge completions bash)
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
         _clap_complete_wiregauge wiregauge "${@: -1}" "${@: -2:1}"
-        printf '%s\n' "${COMPREPLY[@]}""#;
+        printf '%s\n' "${COMPREPLY[@]}""#,
+    ),
+    ("fish", "wiregauge completions fish | source; complete -C (string join -- ' ' $argv)"),
+    (
+        // As compinit does at the first Tab; what shows the words prints them here.
+        "zsh",
+        r#"wiregauge completions zsh >_wiregauge
+        fpath=($PWD $fpath)
+        autoload -Uz _wiregauge
+        compdef() { }
+        _describe() { print -rl -- ${(P)@[-1]} }
+        words=("$@") CURRENT=$#
+        _wiregauge"#,
+    ),
+];
+
+fn offered(shell: &(&str, &str), words: &[&str], home: &std::path::Path) -> Vec<String> {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_wiregauge")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let mut bash = std::process::Command::new("bash");
-    bash.args(["-c", SCRIPT, "bash", "wiregauge"]).args(words).current_dir(home);
-    let output = bash.env("PATH", path).env("HOME", home).output().unwrap();
+    let (name, script) = shell;
+    let mut command = std::process::Command::new(name);
+    command.args(["-c", script]).args((*name != "fish").then_some(name)).arg("wiregauge");
+    command.args(words).current_dir(home).env("PATH", path).env("HOME", home);
+    let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.is_empty(), "{words:?}: {said}");
-    String::from_utf8(output.stdout).unwrap().lines().map(|line| line.trim().to_owned()).collect()
+    assert!(said.is_empty(), "{name} {words:?}: {said}");
+    // What describes a word follows it.
+    let word = |line: &str| line.split(['\t', ':']).next().unwrap().trim().to_owned();
+    String::from_utf8(output.stdout).unwrap().lines().map(word).collect()
+}
+
+fn is_installed(program: &str) -> bool {
+    let ended = std::process::Command::new(program).args(["-c", "true"]).output();
+    ended.is_ok_and(|output| output.status.success())
 }
 
 #[test]
-fn bash_completes_commands_options_lists_hosts_studies_and_runs() {
+fn shells_complete_commands_options_lists_hosts_studies_and_runs() {
+    for shell in &SHELLS {
+        match is_installed(shell.0) {
+            true => completes(shell),
+            false => eprintln!("skipped: {} is not installed", shell.0),
+        }
+    }
+}
+
+fn completes(shell: &(&str, &str)) {
     let home = tempfile::tempdir().unwrap();
     let run = "wiregauge-runs/20261121T055243Z-latency";
     std::fs::create_dir_all(home.path().join(run)).unwrap();
@@ -51,16 +86,16 @@ fn bash_completes_commands_options_lists_hosts_studies_and_runs() {
         ("completions z", "zsh"),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
-        let offered: Vec<String> = offered(&words, home.path())
+        let offered: Vec<String> = offered(shell, &words, home.path())
             .iter()
             .map(|one| one.trim_end_matches('/').into())
             .collect();
         let expected: Vec<&str> = expected.split(' ').collect();
         for word in &expected {
-            assert!(offered.iter().any(|one| one == word), "{line}: {offered:?}");
+            assert!(offered.iter().any(|one| one == word), "{} {line}: {offered:?}", shell.0);
         }
-        assert!(offered.len() <= expected.len() + 1, "{line}: {offered:?}");
+        assert!(offered.len() <= expected.len() + 1, "{} {line}: {offered:?}", shell.0);
     }
-    let settings = offered(&["latency", "--in"], home.path());
+    let settings = offered(shell, &["latency", "--in"], home.path());
     assert!(settings.contains(&"--inline".to_owned()), "{settings:?}");
 }

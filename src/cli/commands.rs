@@ -108,7 +108,7 @@ Several records are compared with the first, in one page; at most 8.",
     operands: &[OptionDef::path("DIR", "Run directories").required().list()],
     tables: &[
         &[
-            OptionDef::flag("no-html", "Do not write report.html again"),
+            OptionDef::flag("no-html", "Do not write the HTML page"),
             OptionDef::path("svg", "Directory for every plot of the page as an SVG file"),
             OptionDef::choice::<Markup>("table", "Print the result tables alone, as")
                 .metavar("FORMAT"),
@@ -130,6 +130,10 @@ Several records are compared with the first, in one page; at most 8.",
         ensure!(
             dirs.len() > 1 || typed.given.text("out").is_none(),
             UsageError("--out is the page of several records: name two or more".into())
+        );
+        ensure!(
+            !typed.given.flag("no-html") || typed.given.text("out").is_none(),
+            UsageError("--out names the page that --no-html leaves out: give one of them".into())
         );
         Ok(Command::Report(typed))
     })

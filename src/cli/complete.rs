@@ -24,14 +24,25 @@ pub const SHELLS: [(&str, &str); 5] = [
     ("elvish", "elvish/lib/wiregauge.elv"),
     ("fish", "fish/vendor_completions.d/wiregauge.fish"),
     ("powershell", "powershell/wiregauge.ps1"),
-    ("zsh", "zsh/site-functions/_wiregauge"),
+    (ZSH, "zsh/site-functions/_wiregauge"),
 ];
+
+const ZSH: &str = "zsh";
+/// compinit loads the script as this function at the first Tab, and its call has to complete.
+const ZSH_FIRST: &str = r#"
+if [[ $funcstack[1] == _wiregauge ]]; then
+    _clap_dynamic_completer_wiregauge "$@"
+fi
+"#;
 
 /// A shell's script.
 pub fn script(shell: &str) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    if let Some(shell) = Shells::builtins().completer(shell) {
-        shell.write_registration(VARIABLE, "wiregauge", "wiregauge", "wiregauge", &mut text)?;
+    if let Some(known) = Shells::builtins().completer(shell) {
+        known.write_registration(VARIABLE, "wiregauge", "wiregauge", "wiregauge", &mut text)?;
+    }
+    if shell == ZSH {
+        text.extend_from_slice(ZSH_FIRST.as_bytes());
     }
     Ok(text)
 }

@@ -265,14 +265,13 @@ pub fn compact(
     }
     let larger = larger(value, interval) * scale;
     if larger == 0.0 {
-        return (short(v), Some("±0".into()));
+        return with_error(value, Some(interval), scale);
     }
     // What rounding the value moves it by is in the error, which may grow by a digit.
     let shown = |place: i32| {
         let text = at_place(v, place, f64::round);
         let middle: f64 = text.parse().unwrap_or(v);
-        let error = (high - middle).max(middle - low).max(0.0);
-        (text, error)
+        (text, (high - middle).max(middle - low).max(0.0))
     };
     let first = place(larger);
     let (text, error) = shown(first);
@@ -360,6 +359,7 @@ mod tests {
             (0.1826, 0.171, 0.1943, "0.183 ±0.012"),
             (99.7, 89.75, 109.65, "100 ±11"),
             (5.0, 5.0, 5.0, "5.000 ±0"),
+            (0.02505, 0.02505, 0.02505, "0.0250 ±0.0001"),
             (1.916, 1.83, 2.5, "1.9 (1.8..2.5)"),
             (2.303, 2.281, 1152.4, "2.3 (2.2..1200)"),
             (121.3, -14.7, 257.3, "120 (unresolved)"),

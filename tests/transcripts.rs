@@ -1,5 +1,5 @@
-//! Runs the commands of docs/first-hour.md in order and compares exit codes and all lines without
-//! figures. `UPDATE_DOCS=1` rewrites the output in the page.
+//! Runs the commands of a page's `console` blocks in order and compares exit codes and all lines
+//! without figures. `UPDATE_DOCS=1` rewrites the output in the pages.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -7,7 +7,7 @@ mod support;
 use support::Scratch;
 use support::program::{Printed, wiregauge};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/first-hour.md");
+const PAGES: [&str; 3] = ["first-hour", "synthetic", "transports"];
 const BEGIN: &str = "```console";
 const END: &str = "```";
 const PROMPT: &str = "$ wiregauge ";
@@ -15,7 +15,7 @@ const CODE: &str = "? ";
 /// A longer output is cut off after this many lines.
 const MOST_LINES: usize = 24;
 /// Prefixes of lines that depend on the machine and its load.
-const OF_THE_MACHINE: [&str; 3] = ["warning:", "advice:", "severe:"];
+const OF_THE_MACHINE: [&str; 4] = ["warning:", "advice:", "severe:", "not available:"];
 
 /// A command with the exit code and the output that the page shows.
 struct Step {
@@ -80,8 +80,13 @@ fn is_certain(line: &str) -> bool {
 }
 
 #[test]
-fn the_commands_of_the_page_print_what_it_shows() {
-    let page = std::fs::read_to_string(PAGE).unwrap();
+fn the_commands_of_a_page_print_what_it_shows() {
+    PAGES.iter().for_each(|page| replay(page));
+}
+
+fn replay(page: &str) {
+    let path = format!("{}/docs/{page}.md", env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(&path).unwrap();
     let scratch = Scratch::new();
     let mut written = String::new();
     for (text, steps) in parts(&page) {
@@ -112,6 +117,6 @@ fn the_commands_of_the_page_print_what_it_shows() {
         written += &format!("{END}\n");
     }
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(PAGE, written).unwrap();
+        std::fs::write(path, written).unwrap();
     }
 }
