@@ -260,8 +260,8 @@ fn a_link_that_goes_at_the_other_machine_ends_the_run_and_what_came_is_kept() {
     let Some(ssh) = ssh() else { return };
     let _ = fs::remove_file(UP_AGAIN);
     let before = packets_sent();
-    let run = Run::start(ssh, "latency --wait block --time 240s --timeout 3s --warmup 0");
-    until("messages pass", LIMIT, || packets_sent() > before + 100);
+    let mut run = Run::start(ssh, "latency --wait block --time 240s --timeout 3s --warmup 0");
+    run.running.until("messages pass", RUN_LIMIT, || packets_sent() > before + 100);
     let line = format!(
         "setsid sh -c 'ip link set wire0 down; until [ -e {UP_AGAIN} ]; do sleep 0.2; done; \
          ip link set wire0 up' >/dev/null 2>&1 </dev/null &"

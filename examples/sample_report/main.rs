@@ -1,13 +1,14 @@
 //! Writes the HTML report of a made-up record, to look at and for `tests/web`.
 //!
 //! `cargo run --release --example sample_report -- OUT.html KIND [SAMPLES]`, where KIND is survey,
-//! sweep, study, hostile, clocks, load, surface or rpc.
+//! sweep, study, hostile, clocks, load, surface, rpc, several or pairs.
 //!
 //! The samples are seeded draws, not measurements. `hostile` has text in every field that would run
 //! as a script if it were not escaped, an incomplete run and lost messages.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod load;
+mod many;
 mod record;
 mod rpc;
 mod samples;
@@ -41,6 +42,11 @@ fn main() -> std::io::Result<()> {
     if let Some(record) = without_samples {
         return write(&out, &record, Vec::new());
     }
+    match kind.as_str() {
+        "several" => return many::several(&out, total),
+        "pairs" => return many::pairs(&out, total),
+        _ => {}
+    }
     let (name, cases) = match kind.as_str() {
         "sweep" => ("latency", sweep_cases()),
         "study" => ("run", sweep_cases()),
@@ -54,7 +60,7 @@ fn main() -> std::io::Result<()> {
     let mut all = Vec::new();
     for run in &mut record.runs {
         let n = if kind == "hostile" && run.index == 0 { 60 } else { per_round };
-        all.extend(samples::measure(run, n, kind == "hostile"));
+        all.extend(samples::measure(run, n, kind == "hostile", 1.0));
     }
     if kind == "hostile" {
         record::make_hostile(&mut record);

@@ -3,7 +3,7 @@
 //! Takes records and their reduced samples; gives sections: a table of p50, p99 and rates with the
 //! difference to the baseline, what else differs, and the distributions of the same case.
 
-use super::comparison::{Comparison, Pair, Side, pairs};
+use super::comparison::{Comparison, Pair, Side, change, pairs};
 use super::curves::{Curve, Reduced, headline};
 use super::model::{Cell, Note, OfRun, Section, Show, Table, figure, number, text};
 use super::number::{MEGABYTES, PERCENT, THOUSANDS};
@@ -71,6 +71,29 @@ impl Several {
         others.iter().enumerate().map(pairs_of).collect()
     }
 
+    /// How many cases differ from the baseline, and which differs most: a sentence a record.
+    pub fn answer(&self) -> Vec<String> {
+        let of_record = |(at, pairs): (usize, Vec<Pair<'_>>)| {
+            let name = self.name(at);
+            let changes: Vec<(f64, String)> = pairs
+                .iter()
+                .filter_map(|pair| {
+                    let (share, words) = change(pair)?;
+                    Some((share, format!("{} is {words}", pair.label())))
+                })
+                .collect();
+            let most = changes.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+            most.map_or_else(
+                || format!("{name}: none of {} cases differs significantly.", pairs.len()),
+                |(_, most)| {
+                    let (n, all) = (changes.len(), pairs.len());
+                    format!("{name}: {n} of {all} cases differ significantly; the most, {most}.")
+                },
+            )
+        };
+        self.pairs().into_iter().map(of_record).collect()
+    }
+
     /// The figures of each case, those of the baseline first.
     pub fn results(&self) -> Section {
         let mut section = Section::new("several", "Records beside each other");
@@ -93,7 +116,8 @@ impl Several {
             lines.extend(alone.map(|run| Line { record: self.name(*at), run, baseline: None }));
         }
         let note = "difference: to the baseline, with its 95 % interval; records were not measured \
-                    in turns, so that drift looks like a difference: `wiregauge ab` measures so";
+                    in turns, so that drift looks like a difference: `wiregauge ab` measures so; \
+                    one of 20 equal cases differs by chance";
         section.results.extend(table(lines).map(|table| table.notes([note])));
         section.tables.extend(self.conditions());
         section
@@ -123,20 +147,26 @@ impl Several {
         Table::of(rows, fields).map(|table| table.caption(caption))
     }
 
-    /// The distributions of each case, and the curves that they are made of, whose runs have
-    /// numbers that no two records share.
+    /// The distributions of each case, the one that differs most first, and the curves that they
+    /// are made of, whose runs have numbers that no two records share.
     pub fn overlays(&self, reduced: &[Reduced]) -> (Section, Vec<Curve>) {
         let mut section = Section::new("overlays", "Distributions");
         let mut all = Vec::new();
         let baseline = self.sides.first().map(Side::runs).unwrap_or_default();
         let pairs = self.pairs();
-        for (case, run) in baseline.iter().enumerate() {
+        let differs = |run: &Run| {
+            let of_run = pairs.iter().flat_map(|(_, all)| all).filter(|p| p.a.index == run.index);
+            of_run.filter_map(change).map(|(share, _)| share).fold(0.0, f64::max)
+        };
+        let mut cases: Vec<(usize, &Run)> = baseline.iter().copied().enumerate().collect();
+        cases.sort_by(|a, b| differs(b.1).total_cmp(&differs(a.1)));
+        for (case, run) in cases {
             let same = pairs.iter().filter_map(|(at, pairs)| {
                 Some((*at, pairs.iter().find(|pair| pair.a.index == run.index)?.b))
             });
             let mut own: Vec<Curve> = Vec::new();
             let mut styles = Vec::new();
-            for (at, other) in [(0, *run)].into_iter().chain(same) {
+            for (at, other) in [(0, run)].into_iter().chain(same) {
                 let is_own = |c: &&Curve| c.run == other.index && Some(c.metric) == headline(run);
                 let found = reduced.get(at).and_then(|all| all.curves.iter().find(is_own));
                 if let Some(curve) = found {
@@ -160,7 +190,10 @@ impl Several {
             all.extend(own);
         }
         if baseline.len() > MOST_CASES {
-            let note = format!("the first {MOST_CASES} of {} cases are drawn", baseline.len());
+            let note = format!(
+                "{MOST_CASES} of {} cases are drawn, those that differ most",
+                baseline.len()
+            );
             section.notes.push(Note::new(note, Show::Page));
         }
         (section, all)

@@ -17,7 +17,7 @@ const LOOKS = [
   { name: "narrow", width: 400, colorScheme: "light", isKept: false },
 ];
 
-for (const kind of ["survey", "sweep", "study", "load", "rpc"]) {
+for (const kind of ["survey", "sweep", "study", "load", "rpc", "pairs", "several"]) {
   for (const { name, width, colorScheme, isKept } of LOOKS) {
     test(`the first screen of ${kind}, ${name}`, async (t) => {
       const viewport = { width, height: HEIGHT };

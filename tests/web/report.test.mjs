@@ -254,7 +254,7 @@ test("the theme follows the system and the button", async (t) => {
 });
 
 test("the drawing that compares is on the first screen, and links lead to all below", async (t) => {
-  const kinds = ["survey", "sweep", "load", "rpc", "study", "clocks", "surface"];
+  const kinds = ["survey", "sweep", "load", "rpc", "study", "clocks", "surface", "several"];
   for (const [width, height] of [[1280, 900], [400, 800]]) {
     for (const kind of kinds) {
       const { page } = await open(t, kind, { viewport: { width, height } }, "20000");
@@ -267,9 +267,20 @@ test("the drawing that compares is on the first screen, and links lead to all be
   }
 });
 
+test("a page of several records says which cases differ, and draws the one that differs most",
+  async (t) => {
+    const { page } = await open(t, "several", { viewport: { width: 1280, height: 900 } }, "20000");
+    const answer = await page.locator("#answer").textContent();
+    assert.match(answer, /^after: 5 of 20 cases differ significantly; the most, tcp .* slower/);
+    assert.match(answer, /repaired: none of 20 cases differs significantly\.$/);
+    assert.match(await page.locator("#lead").textContent(), /^\s*tcp busy .* latency: Tail/);
+    const drawn = await page.locator("#overlays .graph").count();
+    assert.equal(drawn, 9, "the other cases that have samples");
+  });
+
 test("a narrow page does not scroll sideways", async (t) => {
   const seen = [["sweep", 360], ["sweep", 700], ["survey", 1280], ["hostile", 360], ["study", 360],
-    ["load", 360], ["surface", 360], ["rpc", 360]];
+    ["load", 360], ["surface", 360], ["rpc", 360], ["pairs", 360], ["several", 360]];
   for (const [kind, width] of seen) {
     const { page } = await open(t, kind, { viewport: { width, height: 800 } });
     const over = await page.evaluate(() =>

@@ -57,6 +57,17 @@ impl Answer {
     }
 }
 
+/// By which share of A's the figure that answers a pair's question differs, where the intervals
+/// show that it does, and in words.
+pub fn change(pair: &Pair<'_>) -> Option<(f64, String)> {
+    let part = Part::new(pair, Figure::of_headline(&pair.b.headline).into_iter().next()?);
+    let share = part.difference.as_ref().ok()?.relative?.0.abs();
+    match part.clause() {
+        Clause::Differs(words) => Some((share, words)),
+        _ => None,
+    }
+}
+
 /// The clauses in one sentence; what two begin with is said once.
 fn sentence(clauses: &[Clause]) -> String {
     let mut text = String::new();
