@@ -176,6 +176,22 @@ fn a_run_without_a_counterpart_keeps_no_gate_open() {
 }
 
 #[test]
+fn a_transport_that_was_not_measured_keeps_no_gate_open() {
+    let scratch = Scratch::new();
+    measured(&scratch, "a", "constant(2us)", &[]);
+    measured(&scratch, "b", "constant(2us)", &[]);
+    let missing = json!([{"transport": "homa", "reason": "there is no Homa"}]);
+    edited(&scratch, "b", |record| record["unavailable"] = missing);
+    let judged = compared(&scratch, &["a", "b", "--json", "--fail-if", "rtt.p50>1ms"]);
+    let known = [("latency synthetic busy 64 B", "held"), ("homa", "inconclusive")];
+    let known = known.map(|(runs, verdict)| (runs.to_owned(), verdict.to_owned()));
+    assert_eq!((judged.code, verdicts(&judged)), (Some(5), known.to_vec()), "{judged:?}");
+    assert!(judged.stdout.contains("not measured: there is no Homa"), "{judged:?}");
+    let of_one = ["a", "b@transport=synthetic", "--fail-if", "rtt.p50>1ms"];
+    assert_eq!(compared(&scratch, &of_one).code, Some(0), "B is what was selected");
+}
+
+#[test]
 fn a_figure_that_only_the_counterpart_has_is_inconclusive() {
     let scratch = Scratch::new();
     measured(&scratch, "a", "constant(2us)", &["--size", "64,128"]);

@@ -5,7 +5,8 @@ mod sent;
 
 use super::Rpc;
 use super::cases::connections_of;
-use super::lengths::OfSize;
+use super::lengths::{Lengths, OfSize};
+use super::spec::Slowdown;
 use crate::pattern::prelude::*;
 use crate::report::model::{Rank, fields};
 use crate::report::number::{GIGABITS, PERCENT, THOUSANDS, quantile_name, short};
@@ -50,6 +51,14 @@ fn place<'a, T: OfRun + 'a>(sent: impl Fn(&T) -> &Sent<'_> + Copy + 'a) -> [Tabl
     ]
 }
 
+const NO_LINK: &str = "no slowdown: the longest unloaded requests took no longer than the \
+                       shortest, so that they tell no link rate; give it by --link";
+
+/// Whether the rate that a definition of slowdown divides by was not found.
+fn lacks_link(by: Slowdown, lengths: &Lengths) -> bool {
+    by == Slowdown::Serialisation && lengths.baseline.is_some() && lengths.link.is_none()
+}
+
 /// All requests of each run.
 fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
     let rate = |metric, scale| move |sent: &&Sent<'_>| Cell::rate(Some(sent.run), metric, scale);
@@ -86,7 +95,11 @@ fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
     let own = own(record).into_iter().chain(place(|sent: &&Sent<'_>| *sent));
     let table = Table::of(runs, own.chain(fields))?;
     let by = runs.first()?.rpc.slowdown;
-    let notes = [format!("slowdown: the mean over all answered requests of {}", explained(by))];
+    let mut notes =
+        vec![format!("slowdown: the mean over all answered requests of {}", explained(by))];
+    if runs.iter().any(|sent| lacks_link(by, &sent.lengths)) {
+        notes.push(NO_LINK.into());
+    }
     let caption = Note::new("Requests of all lengths; short: the shortest tenth", Show::Page);
     Some(table.caption(caption).notes(notes))
 }
@@ -177,7 +190,6 @@ fn data(runs: &[Sent<'_>]) -> Data {
 #[cfg(test)]
 mod tests {
     use super::super::lengths::Unloaded;
-    use super::super::spec::Slowdown;
     use super::*;
     use crate::stats::{Interval, Value, summarize};
 
@@ -200,6 +212,18 @@ mod tests {
         assert_eq!(shown.last().unwrap().size, 842);
         assert!(shown.windows(2).all(|two| two[0].size < two[1].size));
         assert_eq!(super::shown(&sizes(7)).len(), 7);
+    }
+
+    #[test]
+    fn a_link_rate_that_was_looked_for_and_not_found_is_said() {
+        let of = |baseline, link| {
+            let (short, sizes, slowdowns) = (None, Vec::new(), Vec::new());
+            Lengths { metric: Metric::Response, short, sizes, slowdowns, baseline, link }
+        };
+        assert!(lacks_link(Slowdown::Serialisation, &of(Some(0), None)));
+        assert!(!lacks_link(Slowdown::Serialisation, &of(Some(0), Some(1e9))));
+        assert!(!lacks_link(Slowdown::Serialisation, &of(None, None)), "none was asked for");
+        assert!(!lacks_link(Slowdown::UnloadedP50, &of(Some(0), None)));
     }
 
     #[test]

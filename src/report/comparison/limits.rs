@@ -1,7 +1,7 @@
 //! What limits say of pairs of runs, in a sentence each.
 
 use super::selection::Matches;
-use crate::record::schema::{Record, Run};
+use crate::record::schema::{Record, Run, Unavailable};
 use crate::report::number::{PERCENT, percent, signed, trimmed};
 use crate::report::scale::Scale;
 use crate::stats::limit::{Bound, Figures, Limit};
@@ -56,17 +56,19 @@ struct Judge<'a> {
 /// Each limit for the runs that measured its figure: one that compares for each pair, one of the
 /// figure itself for each run of B. What cannot be judged is inconclusive, since a gate that looks
 /// at nothing must not pass: a run without a counterpart under a limit that compares, a run of B
-/// that lacks a figure that its counterpart has, and a limit whose figure no run measured.
+/// that lacks a figure that its counterpart has, a transport that could not be measured under a
+/// limit of the figure itself, and a limit whose figure no run measured.
 pub(super) fn judged(
     limits: &[(String, Limit)],
     matches: &Matches<'_>,
     record: &Record,
+    unavailable: &[Unavailable],
 ) -> Vec<JudgedLimit> {
     let of_limit = |(text, limit): &(String, Limit)| {
         let judge = Judge { text, limit, record };
         let mut judged = match limit.compares() {
             true => judge.pairs(matches),
-            false => judge.runs(matches),
+            false => [judge.runs(matches), judge.missing(unavailable)].concat(),
         };
         if judged.is_empty() {
             let reason = format!("no run measured {}", limit.figure.metric());
@@ -98,6 +100,15 @@ impl Judge<'_> {
         };
         let runs = matches.judged.iter().filter(is_wanted);
         runs.map(|run| self.judge(run.label.clone(), None, run)).collect()
+    }
+
+    /// The transports of which nothing is known.
+    fn missing(&self, unavailable: &[Unavailable]) -> Vec<JudgedLimit> {
+        let open = |one: &Unavailable| {
+            let reason = format!("not measured: {}", one.reason);
+            JudgedLimit::open(&one.transport, self.text, &reason)
+        };
+        unavailable.iter().map(open).collect()
     }
 
     fn judge(&self, runs: String, a: Option<&Run>, b: &Run) -> JudgedLimit {

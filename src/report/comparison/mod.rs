@@ -100,12 +100,13 @@ impl Comparison {
         let matches = Matches::new(a, b);
         // One record is of one machine and one time, and its cases took turns.
         let is_one = a.record.started == b.record.started && a.record.command == b.record.command;
+        let unavailable = b.selection.is_whole().then_some(b.record.unavailable.as_slice());
         let not_interleaved = (!is_one).then(|| (&Warning::NotInterleaved).into());
         let answers: Vec<Answer> = matches.pairs.iter().map(Answer::new).collect();
         Comparison {
             pairs: matches.pairs.len(),
             answers: if answers.is_empty() { vec![Answer::of_no_pair()] } else { answers },
-            limits: limits::judged(limits, &matches, &b.record),
+            limits: limits::judged(limits, &matches, &b.record, unavailable.unwrap_or_default()),
             rows: matches.pairs.iter().flat_map(differences).collect(),
             conditions: conditions::differing(a, b, &matches, is_one),
             warnings: not_interleaved.into_iter().collect(),
@@ -116,7 +117,8 @@ impl Comparison {
     pub fn alone(record: &Record, limits: &[(String, Limit)]) -> Comparison {
         let (comparing, alone): (Vec<_>, Vec<_>) =
             limits.iter().cloned().partition(|(_, limit)| limit.compares());
-        let mut judged = limits::judged(&alone, &Matches::without_other(record), record);
+        let mut judged =
+            limits::judged(&alone, &Matches::without_other(record), record, &record.unavailable);
         let unknown =
             |(text, _): (String, Limit)| JudgedLimit::unknown(&text, "there is no baseline yet");
         judged.extend(comparing.into_iter().map(unknown));
