@@ -11,7 +11,7 @@ fn transcripts_hold() {
     trycmd::TestCases::new().env("COLUMNS", "100").timeout(limit).case("tests/cli/*.md");
 }
 
-/// Print what a shell offers for the last argument, by the script that `completions` prints.
+/// Shells, and a script that prints the completions of its last argument.
 const SHELLS: [(&str, &str); 3] = [
     (
         "bash",
@@ -22,7 +22,7 @@ const SHELLS: [(&str, &str); 3] = [
     ),
     ("fish", "wiregauge completions fish | source; complete -C (string join -- ' ' $argv)"),
     (
-        // As compinit does at the first Tab; what shows the words prints them here.
+        // Calls the script as compinit does at the first Tab, and prints instead of showing a menu.
         "zsh",
         r#"wiregauge completions zsh >_wiregauge
         fpath=($PWD $fpath)
@@ -34,6 +34,7 @@ const SHELLS: [(&str, &str); 3] = [
     ),
 ];
 
+/// The completions of the last of these words.
 fn offered(shell: &(&str, &str), words: &[&str], home: &std::path::Path) -> Vec<String> {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_wiregauge")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
@@ -44,7 +45,7 @@ fn offered(shell: &(&str, &str), words: &[&str], home: &std::path::Path) -> Vec<
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.is_empty(), "{name} {words:?}: {said}");
-    // What describes a word follows it.
+    // A description may follow the word.
     let word = |line: &str| line.split(['\t', ':']).next().unwrap().trim().to_owned();
     String::from_utf8(output.stdout).unwrap().lines().map(word).collect()
 }

@@ -85,6 +85,12 @@ fn several_records_are_compared_with_the_first_in_one_page() {
     assert_eq!(page.matches("SHA-256 of record.json").count(), 3);
     let read = read_svg(&scratch.join("figures"));
     assert!(read.contains("file ccdf-0.svg") && read.contains("text before (baseline)"), "{read}");
+    let answer = "after: 1 of 1 cases differ significantly; the largest difference: latency \
+                  synthetic busy 64 B is 50 % slower at p50";
+    assert!(table.starts_with(answer) && page.contains(answer), "{table}");
+    measured(&scratch, "other", "constant(2us)", "128,256");
+    let alone = report(&scratch, &["before", "other"]);
+    assert!(right(&alone).starts_with("other: no case in common with the baseline."), "{alone:?}");
     let nine = report(&scratch, &[&["before"][..], &["after"; 8]].concat());
     assert_eq!(nine.code, Some(2), "{nine:?}");
     assert!(nine.stderr.contains("9 records do not fit one page: name at most 8"), "{nine:?}");

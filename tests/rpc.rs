@@ -69,7 +69,8 @@ fn requests_of_many_lengths_are_answered_over_each_transport() {
 
 #[test]
 fn slowdowns_are_held_against_unloaded_requests_of_the_same_length() {
-    // Without the link's rate a busy machine, on which the longest may be the fastest, has none.
+    // With a link rate: on a busy machine the longest requests may be the fastest, so that no rate
+    // can be estimated.
     let (_, record) = measured(
         "--workload w1 --rps 1k --time 300ms --rounds 2 --slowdown serialisation --link 25gbit",
     );

@@ -34,8 +34,7 @@ pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// Draws the rounds of a run, which is so many times slower than others of its case, and fills in
-/// its figures.
+/// Draws the rounds of a run and fills in its figures. `slower` multiplies its median.
 pub fn measure(run: &mut Run, per_round: u64, lossy: bool, slower: f64) -> Vec<RoundSamples> {
     let mut rng = ChaCha8Rng::seed_from_u64(u64::from(run.index) + 7);
     if run.case.pattern == "bandwidth" {
@@ -44,7 +43,7 @@ pub fn measure(run: &mut Run, per_round: u64, lossy: bool, slower: f64) -> Vec<R
     }
     let lossy = lossy && run.index == 3;
     let rounds: Vec<_> =
-        (0..ROUNDS).map(|r| draw(run, r, (per_round, lossy, slower), &mut rng)).collect();
+        (0..ROUNDS).map(|r| draw(run, r, per_round, lossy, slower, &mut rng)).collect();
     let half: Vec<Vec<f64>> = rounds.iter().map(|r| latencies(r, 0.5)).collect();
     let full: Vec<Vec<f64>> = rounds.iter().map(|r| latencies(r, 1.0)).collect();
     for (metric, values) in [(Metric::HalfRtt, half), (Metric::Rtt, full)] {
@@ -61,7 +60,9 @@ pub fn measure(run: &mut Run, per_round: u64, lossy: bool, slower: f64) -> Vec<R
 fn draw(
     run: &Run,
     round: u32,
-    (n, lossy, slower): (u64, bool, f64),
+    n: u64,
+    lossy: bool,
+    slower: f64,
     rng: &mut ChaCha8Rng,
 ) -> RoundSamples {
     let (median, sd, slow) = behaviour(&run.case);

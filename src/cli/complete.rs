@@ -28,7 +28,8 @@ pub const SHELLS: [(&str, &str); 5] = [
 ];
 
 const ZSH: &str = "zsh";
-/// compinit loads the script as this function at the first Tab, and its call has to complete.
+/// At the first Tab, zsh's compinit runs the script itself as the function `_wiregauge`: without
+/// this, that call would define the completion and offer nothing.
 const ZSH_FIRST: &str = r#"
 if [[ $funcstack[1] == _wiregauge ]]; then
     _clap_dynamic_completer_wiregauge "$@"

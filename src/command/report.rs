@@ -134,7 +134,9 @@ fn beside(dirs: &[OsString], output: &Output<'_>) -> Result<(), CommandError> {
         Some(markup) => print_text(&markup.tables(&tables))?,
         None => {
             let layout = layout(&output.display);
-            print_report(&table::sections(&[results], &layout), output.display.color)?
+            let mut text = layout.sentence(&all.answer().join(" "), Tone::Head);
+            text.append(table::sections(&[results], &layout));
+            print_report(&text, output.display.color)?
         }
     };
     if let Some(out) = output.svg {

@@ -3,7 +3,7 @@
 //! Takes records and their reduced samples; gives sections: a table of p50, p99 and rates with the
 //! difference to the baseline, what else differs, and the distributions of the same case.
 
-use super::comparison::{Comparison, Pair, Side, change, pairs};
+use super::comparison::{Change, Comparison, Pair, Side, pairs};
 use super::curves::{Curve, Reduced, headline};
 use super::model::{Cell, Note, OfRun, Section, Show, Table, figure, number, text};
 use super::number::{MEGABYTES, PERCENT, THOUSANDS};
@@ -71,27 +71,25 @@ impl Several {
         others.iter().enumerate().map(pairs_of).collect()
     }
 
-    /// How many cases differ from the baseline, and which differs most: a sentence a record.
+    /// A sentence for each record but the baseline: how many cases differ from the baseline, and
+    /// which one differs most.
     pub fn answer(&self) -> Vec<String> {
-        let of_record = |(at, pairs): (usize, Vec<Pair<'_>>)| {
-            let name = self.name(at);
-            let changes: Vec<(f64, String)> = pairs
-                .iter()
-                .filter_map(|pair| {
-                    let (share, words) = change(pair)?;
-                    Some((share, format!("{} is {words}", pair.label())))
-                })
-                .collect();
-            let most = changes.iter().max_by(|a, b| a.0.total_cmp(&b.0));
-            most.map_or_else(
-                || format!("{name}: none of {} cases differs significantly.", pairs.len()),
-                |(_, most)| {
-                    let (n, all) = (changes.len(), pairs.len());
-                    format!("{name}: {n} of {all} cases differ significantly; the most, {most}.")
-                },
-            )
+        let of_record = |(at, pairs): &(usize, Vec<Pair<'_>>)| {
+            let found: Vec<(&Pair<'_>, Change)> =
+                pairs.iter().filter_map(|pair| Some((pair, Change::of_headline(pair)?))).collect();
+            let (name, n, all) = (self.name(*at), found.len(), pairs.len());
+            match found.iter().max_by(|a, b| a.1.share.total_cmp(&b.1.share)) {
+                None if all == 0 => format!("{name}: no case in common with the baseline."),
+                None => format!("{name}: no significant difference in any of {all} cases."),
+                Some((pair, most)) => format!(
+                    "{name}: {n} of {all} cases differ significantly; the largest difference: {} \
+                     {}.",
+                    pair.label(),
+                    most.words
+                ),
+            }
         };
-        self.pairs().into_iter().map(of_record).collect()
+        self.pairs().iter().map(of_record).collect()
     }
 
     /// The figures of each case, those of the baseline first.
@@ -117,7 +115,7 @@ impl Several {
         }
         let note = "difference: to the baseline, with its 95 % interval; records were not measured \
                     in turns, so that drift looks like a difference: `wiregauge ab` measures so; \
-                    one of 20 equal cases differs by chance";
+                    at 95 % about one of 20 equal cases differs by chance";
         section.results.extend(table(lines).map(|table| table.notes([note])));
         section.tables.extend(self.conditions());
         section
@@ -154,13 +152,15 @@ impl Several {
         let mut all = Vec::new();
         let baseline = self.sides.first().map(Side::runs).unwrap_or_default();
         let pairs = self.pairs();
-        let differs = |run: &Run| {
+        let share = |run: &Run| {
             let of_run = pairs.iter().flat_map(|(_, all)| all).filter(|p| p.a.index == run.index);
-            of_run.filter_map(change).map(|(share, _)| share).fold(0.0, f64::max)
+            of_run.filter_map(Change::of_headline).map(|change| change.share).fold(0.0, f64::max)
         };
-        let mut cases: Vec<(usize, &Run)> = baseline.iter().copied().enumerate().collect();
-        cases.sort_by(|a, b| differs(b.1).total_cmp(&differs(a.1)));
-        for (case, run) in cases {
+        let mut cases: Vec<(f64, usize, &Run)> =
+            baseline.iter().enumerate().map(|(case, run)| (share(run), case, *run)).collect();
+        cases.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut left_out = 0;
+        for (_, case, run) in cases {
             let same = pairs.iter().filter_map(|(at, pairs)| {
                 Some((*at, pairs.iter().find(|pair| pair.a.index == run.index)?.b))
             });
@@ -176,7 +176,11 @@ impl Several {
                     styles.push((self.name(at), colour, (at.max(1) - 1) / BASELINE));
                 }
             }
-            if own.is_empty() || section.parts.len() == MOST_CASES {
+            if own.is_empty() {
+                continue;
+            }
+            if section.parts.len() == MOST_CASES {
+                left_out += 1;
                 continue;
             }
             let mut part = Section::new(format!("overlay-{case}"), &run.label);
@@ -189,11 +193,8 @@ impl Several {
             section.parts.push(part);
             all.extend(own);
         }
-        if baseline.len() > MOST_CASES {
-            let note = format!(
-                "{MOST_CASES} of {} cases are drawn, those that differ most",
-                baseline.len()
-            );
+        if left_out > 0 {
+            let note = format!("the {MOST_CASES} cases that differ most; {left_out} are left out");
             section.notes.push(Note::new(note, Show::Page));
         }
         (section, all)

@@ -51,10 +51,11 @@ fn place<'a, T: OfRun + 'a>(sent: impl Fn(&T) -> &Sent<'_> + Copy + 'a) -> [Tabl
     ]
 }
 
-const NO_LINK: &str = "no slowdown: the longest unloaded requests took no longer than the \
-                       shortest, so that they tell no link rate; give it by --link";
+/// Printed where `lacks_link`.
+const NO_LINK: &str = "slowdown unknown: the longest unloaded requests were not slower than the \
+                       shortest, so the link rate cannot be estimated: set it with --link";
 
-/// Whether the rate that a definition of slowdown divides by was not found.
+/// Whether the slowdown needs a link rate that was neither set nor measured.
 fn lacks_link(by: Slowdown, lengths: &Lengths) -> bool {
     by == Slowdown::Serialisation && lengths.baseline.is_some() && lengths.link.is_none()
 }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_rate_that_was_looked_for_and_not_found_is_said() {
+    fn a_slowdown_without_a_link_rate_is_explained() {
         let of = |baseline, link| {
             let (short, sizes, slowdowns) = (None, Vec::new(), Vec::new());
             Lengths { metric: Metric::Response, short, sizes, slowdowns, baseline, link }

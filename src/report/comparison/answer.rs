@@ -57,14 +57,19 @@ impl Answer {
     }
 }
 
-/// By which share of A's the figure that answers a pair's question differs, where the intervals
-/// show that it does, and in words.
-pub fn change(pair: &Pair<'_>) -> Option<(f64, String)> {
-    let part = Part::new(pair, Figure::of_headline(&pair.b.headline).into_iter().next()?);
-    let share = part.difference.as_ref().ok()?.relative?.0.abs();
-    match part.clause() {
-        Clause::Differs(words) => Some((share, words)),
-        _ => None,
+/// A significant difference of two runs in the figure that answers their question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The difference as a share of A's figure; infinite where A's is 0 or either is infinite.
+    pub share: f64,
+    /// What follows the name of the case: `is 12 % slower at p50 (9.1..15 %)`.
+    pub words: String,
+}
+
+impl Change {
+    /// That of a pair in the first figure of its headline; `None` where the intervals show none.
+    pub fn of_headline(pair: &Pair<'_>) -> Option<Change> {
+        Part::new(pair, Figure::of_headline(&pair.b.headline).into_iter().next()?).change()
     }
 }
 
@@ -155,6 +160,19 @@ impl Part {
         Clause::Differs(format!("{value} % {word} {preposition} {name} ({within})"))
     }
 
+    fn change(&self) -> Option<Change> {
+        let found = self.difference.as_ref().ok().filter(|found| found.excludes_zero())?;
+        let name = &self.name;
+        let words = match self.clause() {
+            Clause::Differs(words) => format!("is {words}"),
+            _ if found.b.0.is_infinite() => format!("has an infinite {name} (messages lost)"),
+            _ if found.a.0.is_infinite() => format!("has a finite {name}; the baseline lost more"),
+            _ => format!("has a {name} above 0, the baseline has not"),
+        };
+        let share = found.relative.map_or(f64::INFINITY, |relative| relative.0.abs());
+        Some(Change { share, words })
+    }
+
     fn alike(&self, why: &str) -> Clause {
         Clause::Alike(format!("{} {} ({why})", self.preposition, self.name))
     }
@@ -172,16 +190,24 @@ mod tests {
     /// A value and its interval.
     type Found = (f64, f64, f64);
 
-    fn part(name: &str, a: Found, b: Found) -> Clause {
+    fn difference(a: Found, b: Found) -> Result<Difference, Missing> {
         let found = |(value, low, high): Found| {
             Some((value, Some(Interval { low: Value(low), high: Value(high) })))
         };
-        clause(name, compare::figures(found(a), found(b)))
+        compare::figures(found(a), found(b))
+    }
+
+    fn part(name: &str, a: Found, b: Found) -> Clause {
+        clause(name, difference(a, b))
+    }
+
+    fn of(name: &str, difference: Result<Difference, Missing>) -> Part {
+        let (more, less) = ("slower", "faster");
+        Part { name: name.into(), preposition: "at", more, less, difference }
     }
 
     fn clause(name: &str, difference: Result<Difference, Missing>) -> Clause {
-        let (more, less) = ("slower", "faster");
-        Part { name: name.into(), preposition: "at", more, less, difference }.clause()
+        of(name, difference).clause()
     }
 
     fn words(a: Found, b: Found) -> String {
@@ -217,6 +243,24 @@ mod tests {
         assert_eq!(words(lost, lost), "p50 is infinite in both (messages lost or not sent)");
         let near = words((100.0, 90.0, inf), (inf, 95.0, inf));
         assert_eq!(near, "no significant difference at p50 (infinite in B)");
+    }
+
+    #[test]
+    fn a_change_is_significant_and_messages_lost_are_the_largest() {
+        let change = |a, b| of("p50", difference(a, b)).change();
+        let slower = change(A, (112.0, 109.1, 115.0)).unwrap();
+        assert_eq!(slower.words, "is 12 % slower at p50 (9.1..15 %)");
+        assert!((slower.share - 0.12).abs() < 1e-9);
+        assert_eq!(change(A, (112.0, 92.0, 120.0)), None);
+        let lost = (f64::INFINITY, 500.0, f64::INFINITY);
+        let words = |a, b| {
+            let found = change(a, b).unwrap();
+            assert_eq!(found.share, f64::INFINITY);
+            found.words
+        };
+        assert_eq!(words(A, lost), "has an infinite p50 (messages lost)");
+        assert_eq!(words(lost, A), "has a finite p50; the baseline lost more");
+        assert_eq!(words((0.0, 0.0, 0.0), A), "has a p50 above 0, the baseline has not");
     }
 
     #[test]

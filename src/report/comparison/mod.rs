@@ -10,7 +10,7 @@ mod limits;
 pub mod markdown;
 mod selection;
 
-pub use answer::{Answer, change};
+pub use answer::{Answer, Change};
 pub use conditions::{Condition, between};
 pub use limits::JudgedLimit;
 pub use selection::{Selection, Side};
