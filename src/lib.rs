@@ -20,65 +20,18 @@
 //! Modules that these documents leave out are public for the program and its tests alone, and
 //! change without notice.
 
-/// Returns early with an error, or with one made of a sentence, unless a condition holds.
-macro_rules! ensure {
-    ($holds:expr, $sentence:literal $($arguments:tt)*) => {
-        ensure!($holds, format!($sentence $($arguments)*))
-    };
-    ($holds:expr, $error:expr) => {
-        let holds: bool = $holds;
-        if !holds {
-            return Err($error.into());
-        }
-    };
-}
-
-pub mod units;
-
-pub mod options;
-
-pub mod warning;
+#[macro_use(ensure)]
+extern crate wiregauge_core;
 
 #[doc(hidden)]
-pub mod clock;
-#[doc(hidden)]
-pub mod host;
+pub use wiregauge_core::{agent, clock, control, host, loops, remote, run, sample, signal};
+#[doc(inline)]
+pub use wiregauge_core::{options, pattern, plan, record, stats, transport, units, view, warning};
 
 #[doc(hidden)]
 pub mod testbed;
 
-#[doc(hidden)]
-pub mod signal;
-
-pub mod transport;
-
-pub mod plan;
-
-#[doc(hidden)]
-pub mod sample;
-
-#[doc(hidden)]
-pub mod loops;
-
-#[doc(hidden)]
-pub mod control;
-
-#[doc(hidden)]
-pub mod agent;
-
-#[doc(hidden)]
-pub mod remote;
-
-pub mod stats;
-
-pub mod record;
-
-#[doc(hidden)]
-pub mod run;
-
 pub mod report;
-
-pub mod pattern;
 
 #[doc(hidden)]
 pub mod cli;

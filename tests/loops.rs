@@ -8,6 +8,8 @@ mod schedules;
 mod scripted;
 #[path = "loops/streams.rs"]
 mod streams;
+#[path = "loops/windows.rs"]
+mod windows;
 
 use scripted::{Scripted, clock_at};
 use wiregauge::clock::{Clock, TickSpan, Ticks, Timebase};
@@ -16,7 +18,7 @@ use wiregauge::loops::schedule::Generator;
 use wiregauge::loops::waiter::{AnyWaiter, Busy};
 use wiregauge::loops::{Ended, Loop, LoopContext, closed};
 use wiregauge::pattern::bandwidth::loops as bandwidth;
-use wiregauge::pattern::oneway::sender;
+use wiregauge::pattern::oneway::{sender, window};
 use wiregauge::pattern::{latency, oneway, registry};
 use wiregauge::plan::{Case, Request, Schedule};
 use wiregauge::sample::arena::{Arena, Row};
@@ -258,11 +260,12 @@ fn a_stop_ends_every_loop() {
         closed::server::<_, _, _, _, true>(on(&mut end(), Busy, clock, &gate, &long, r), ()),
         closed::server::<_, _, _, _, false>(on(&mut end(), block(), clock, &gate, &long, r), ()),
         sender::client(scheduled(on(&mut end(), Busy, clock, &gate, &long, r), generator(1e-3))),
+        window::client(on(&mut end(), Busy, clock, &gate, &long, r)),
         bandwidth::sender(on(&mut end(), Busy, clock, &gate, &long, r)),
         bandwidth::receiver(on(&mut end(), block(), clock, &gate, &long, r)),
         bandwidth::both(on(&mut end(), Busy, clock, &gate, &long, r)),
     ];
-    assert_eq!(ended, [Ended::Stopped; 8]);
+    assert_eq!(ended, [Ended::Stopped; 9]);
 }
 
 #[test]
@@ -289,11 +292,12 @@ fn a_link_that_goes_down_ends_every_loop() {
         let ended = [
             closed::client(on(&mut end(), Busy, clock, &gate, &long, r)),
             closed::server::<_, _, _, _, true>(on(&mut end(), block(), clock, &gate, &long, r), ()),
+            window::client(on(&mut end(), Busy, clock, &gate, &long, r)),
             bandwidth::sender(on(&mut end(), Busy, clock, &gate, &long, r)),
             bandwidth::receiver(on(&mut end(), block(), clock, &gate, &long, r)),
             bandwidth::both(on(&mut end(), Busy, clock, &gate, &long, r)),
         ];
-        assert_eq!(ended, [expected; 5]);
+        assert_eq!(ended, [expected; 6]);
     }
 }
 

@@ -21,7 +21,7 @@ use wiregauge::sample::arena::Arena;
 use wiregauge::sample::recorder::Recorder;
 use wiregauge::transport::endpoint_set::EndpointSet;
 use wiregauge::transport::{Blob, Opening, Role, TransportKind};
-use wiregauge::units::{Bytes, MessageRate};
+use wiregauge::units::{Bytes, MessageRate, Span};
 
 /// Counts what the calling thread allocates and frees while it is armed.
 struct Counting;
@@ -200,6 +200,8 @@ fn no_loop_asks_for_memory() {
             let schedule = Schedule::Poisson { rate };
             let open = Case { schedule, ..case(oneway(), transport, *wait) };
             asks_for_nothing(open);
+            let window = oneway::Spec { outstanding: Some(16), burst: Some(100), pause: Span(50) };
+            asks_for_nothing(case(oneway::request(window), transport, *wait));
             for direction in [Direction::Bi, Direction::Uni] {
                 asks_for_nothing(case(bandwidth(direction), transport, *wait));
             }

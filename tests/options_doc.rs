@@ -13,7 +13,7 @@ use wiregauge::transport::TransportKind;
 const HEAD: &str = "\
 # Options
 
-Made from the definitions in `src/` (`UPDATE_DOCS=1 cargo test --test options_doc` writes it again).
+Made from the tables of options (`UPDATE_DOCS=1 cargo test --test options_doc` writes it again).
 `wiregauge help NAME` prints the same for a command or a transport. In a study
 ([studies.md](studies.md)) an option is the same word without dashes.
 

@@ -201,6 +201,35 @@ fn one_way_is_within_the_round_trip() {
 }
 
 #[test]
+fn bursts_through_a_window_arrive_whole_and_each_has_its_latency() {
+    let spec = oneway::Spec { outstanding: Some(24), burst: Some(200), pause: Span(20_000) };
+    each(
+        oneway::request(spec),
+        |_| {},
+        |case, finished| {
+            let label = case.label();
+            let ends = [Role::Client, Role::Server].map(|role| &finished.threads_of(role)[0]);
+            let time = Timebase::nanoseconds(Ticks(0));
+            let rows = ends.map(|end| end.arena.rows());
+            let analysis = registry::analysis("oneway").unwrap();
+            let samples = analysis.samples(case, 0, rows, Times::of_one_host(&time));
+            assert_eq!(samples.len() as u64, ALL, "{label}");
+            for sample in &samples {
+                let lost = sample.flags.has(Flags::LOST);
+                assert!(!lost || !loses_nothing(case), "{label}: {} is lost", sample.sequence);
+                assert!(lost || sample.receive_ns >= sample.submit_ns, "{label}");
+            }
+            let client = ends[0].outcome.as_ref().unwrap();
+            let server = ends[1].outcome.as_ref().map(|outcome| outcome.counts);
+            let server = server.or(client.server_counts).unwrap();
+            assert_eq!((client.ended, client.counts.sent), (Ended::Count, ALL), "{label}");
+            assert_eq!((server.corrupt, server.foreign, server.duplicates), (0, 0, 0), "{label}");
+            assert!(server.received == ALL || !loses_nothing(case), "{label}");
+        },
+    );
+}
+
+#[test]
 fn bandwidth_delivers_what_was_sent() {
     each(
         bandwidth(Direction::Uni),

@@ -133,6 +133,31 @@ fn some_series_alone_and_quickly() {
 }
 
 #[test]
+fn series_that_a_target_cannot_have_are_named() {
+    let scratch = support::Scratch::new();
+    let text = "title = \"t\"\n[[latency]]\nseries = \"memory\"\ntransport = \"shm\"\n";
+    std::fs::write(scratch.join("local.toml"), text).unwrap();
+    let done = wiregauge(&scratch.0, &["run", "local.toml", "--to", "nowhere.invalid"]);
+    assert_eq!(done.code, Some(4), "{done:?}");
+    let why = "shm: it connects processes of one host only";
+    assert!(done.stderr.contains(why), "{done:?}");
+}
+
+#[test]
+fn figures_of_many_lengths_have_no_size() {
+    let scratch = support::Scratch::new();
+    let text = "title = \"t\"\n[all]\nrounds = 2\n[[rpc]]\nseries = \"w1\"\nworkload = \"w1\"\n\
+                transport = \"tcp\"\nclients = 1\ntime = \"50ms\"\n\
+                [[graph]]\ntitle = \"shortest tenth\"\nkind = \"bars\"\nmetric = \"short\"\n";
+    std::fs::write(scratch.join("lengths.toml"), text).unwrap();
+    let done = wiregauge(&scratch.0, &["run", "lengths.toml"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let after = done.stdout.split("graph: shortest tenth\n").nth(1).unwrap();
+    let head: Vec<&str> = after.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head[..3], ["series", "short", "p50"], "{after}");
+}
+
+#[test]
 fn a_record_without_a_study_is_read_as_before() {
     let record = serde_json::to_value(support::full_record()).unwrap();
     let mut old = record.clone();
@@ -221,8 +246,10 @@ fn figures_stand_along_the_axis_of_their_graph() {
     assert_eq!(places, [["1.000", "1"], ["1.000", "8"], ["2.000", "1"], ["2.000", "8"]]);
     assert!(surface.iter().all(|row| row[0] == "stream" && row[3] == "2.000"), "{surface:?}");
     assert!(rows("surface").iter().all(|row| row.last().unwrap() == "0.00"));
-    let missed = begins("missed", 3);
-    assert_eq!(missed[0], ["stream", "1", "0"]);
+    let missed = begins("missed", 4);
+    assert_eq!(missed[0], ["stream", "1", "1.000", "0"]);
+    let rates: Vec<&str> = missed.iter().map(|row| row[2].as_str()).collect();
+    assert_eq!(rates, ["1.000", "2.000", "1.000", "2.000"]);
     assert_eq!(missed.len(), 4, "both rates at each number of values");
     let clients = begins("clients", 3);
     assert_eq!(clients[0], ["clients", "1", "500.0"]);

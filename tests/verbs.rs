@@ -7,8 +7,12 @@
 
 #[path = "support/bounded.rs"]
 mod bounded;
+#[path = "verbs/devices.rs"]
+mod devices;
 #[path = "verbs/pools.rs"]
 mod pools;
+#[path = "verbs/sources.rs"]
+mod sources;
 
 use bounded::{LIMIT, Running, output, start, until};
 use serde_json::Value;
@@ -290,16 +294,15 @@ fn one_way_has_the_four_stamps_in_their_order() {
         "oneway --transport verbs --wait block --size 32 --count 200 --stamp-send --signal-every 1",
     );
     let figures = record["runs"][0]["figures"].as_array().unwrap();
-    let names: Vec<&str> = figures.iter().map(|f| f["metric"].as_str().unwrap()).collect();
-    assert_eq!(names, ["one_way", "transfer", "complete"]);
-    let p50 = |number: usize| {
-        let quantiles = figures[number]["summary"]["quantiles"].as_array().unwrap();
-        let half = quantiles.iter().find(|q| q["p"] == 0.5).unwrap();
-        half["value"].as_f64().unwrap()
+    let count = |metric: &str| {
+        let figure = figures.iter().find(|figure| figure["metric"] == metric);
+        figure.map_or(0, |figure| figure["summary"]["count"].as_u64().unwrap())
     };
-    // The first time is written just before the submit, a thread's later.
-    let (one_way, transfer) = (p50(0), p50(1));
-    assert!(transfer < one_way + 1e6, "{transfer} ns of {one_way} ns");
+    assert_eq!((count("one_way"), count("complete")), (200, 200));
+    // Here a third thread shares two CPUs: not every message has a time of its own.
+    let warnings = record["runs"][0]["warnings"].as_array().unwrap();
+    let warned = warnings.iter().any(|warning| warning["kind"] == "never_stamped");
+    assert_eq!(warned, count("transfer") < 200, "{} of 200", count("transfer"));
 }
 
 #[test]
@@ -350,6 +353,13 @@ fn shell(line: &str) {
 /// Until the device is up again.
 fn wait_for_device() {
     until("the device comes back", LIMIT, || TransportKind::Verbs.available().is_ok());
+}
+
+/// Until the port of this device is up.
+fn wait_for_port(device: &str) {
+    let state = format!("/sys/class/infiniband/{device}/ports/1/state");
+    let is_up = || std::fs::read_to_string(&state).is_ok_and(|state| state.contains("ACTIVE"));
+    until("the port comes up", LIMIT, is_up);
 }
 
 /// Takes the link down without losing its IPv6 addresses, which other tests need.

@@ -35,7 +35,7 @@ pub fn pairs(out: &str, total: u64) -> std::io::Result<()> {
         Some(HostSpec { host, ssh: vec!["ssh".into()], ..HostSpec::default() })
     };
     let which = Pairs::All { at_once: AtOnce::Matching };
-    let place = Place { nodes: (0..HOSTS).map(spec).collect(), which };
+    let place = Place { nodes: (0..HOSTS).map(spec).collect(), which, ..Place::default() };
     let request = Request { place, transports: vec![TransportKind::Tcp], ..latency() };
     let plan = request.plan().expect("a plan");
     let labels: Vec<String> = (0..plan.cases.len()).map(|at| plan.label(at)).collect();

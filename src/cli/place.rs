@@ -2,11 +2,13 @@
 
 use super::values;
 use crate::host;
-use crate::options::{Given, UsageError, refuse, refuse_found};
+use crate::options::{Given, OptionDef, UsageError, refuse, refuse_found};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS};
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::remote::job;
 use crate::remote::job::rank::{self, Rank, RankOptions};
+use crate::transport::definitions::DEFINITIONS;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Longest file of hosts that is read: room for `MOST_HOSTS` names.
@@ -26,7 +28,8 @@ pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
         }
         _ => {}
     }
-    Ok((Place { nodes: nodes(given, rank.as_ref())?, which }, rank))
+    let (nodes, own_here) = nodes(given, rank.as_ref())?;
+    Ok((Place { nodes, which, own_here }, rank))
 }
 
 /// Whether another host is named.
@@ -62,17 +65,21 @@ fn rank_of(given: &Given) -> Result<Option<Rank>, UsageError> {
 /// The other hosts of a command that measures no pairs, and which process of a job this is.
 pub fn others(given: &Given, command: &str) -> Result<(Vec<HostSpec>, Option<Rank>), UsageError> {
     let rank = rank_of(given)?;
-    let nodes = nodes(given, rank.as_ref())?;
+    let (nodes, _) = nodes(given, rank.as_ref())?;
     ensure!(!nodes.is_empty(), "{command} needs remote hosts: use --to HOST or --hosts A,B");
     Ok((nodes.into_iter().flatten().collect(), rank))
 }
 
-/// The hosts that are named, `None` being this one; an empty list where none is. Those of a job are
-/// its ranks; where they are is known when they have come.
-fn nodes(given: &Given, rank: Option<&Rank>) -> Result<Vec<Option<HostSpec>>, UsageError> {
+/// Hosts, `None` being this one, and the settings that this one has of its own.
+type Nodes = (Vec<Option<HostSpec>>, BTreeMap<String, String>);
+
+/// The hosts that are named; an empty list where none is. Those of a job are its ranks; where they
+/// are is known when they have come.
+fn nodes(given: &Given, rank: Option<&Rank>) -> Result<Nodes, UsageError> {
     if let Some(own) = rank {
         let spec = |rank| HostSpec { host: job::name(rank), ..HostSpec::default() };
-        return Ok((0..own.ranks).map(|rank| (rank > 0).then(|| spec(rank))).collect());
+        let nodes = (0..own.ranks).map(|rank| (rank > 0).then(|| spec(rank)));
+        return Ok((nodes.collect(), BTreeMap::new()));
     }
     let of_ssh = ["remote-binary", "push", "ssh"].into_iter().find(|name| given.is_given(name));
     refuse_found(of_ssh.filter(|_| !names_hosts(given)), |option| {
@@ -94,13 +101,16 @@ fn nodes(given: &Given, rank: Option<&Rank>) -> Result<Vec<Option<HostSpec>>, Us
         HostSpec { ssh: ssh.clone(), binary: binary.clone(), push, ..host }
     };
     let is_here = |host: &HostSpec| host.host == HERE && host.agent.is_none();
-    Ok(match to {
+    let own_here = hosts.iter().find(|host| is_here(host)).map(|here| here.own.clone());
+    let nodes = match to {
         Some(host) => vec![None, Some(spec(host))],
         None => hosts.into_iter().map(|one| (!is_here(&one)).then(|| spec(one))).collect(),
-    })
+    };
+    Ok((nodes, own_here.unwrap_or_default()))
 }
 
-/// The hosts of a file: the first word of each line, `#` begins a comment.
+/// The hosts of a file: one a line, with what it has of its own (`device=mlx5_1`); `#` begins a
+/// comment.
 fn of_file(path: &Path) -> Result<Vec<HostSpec>, UsageError> {
     let shown = path.display();
     let cannot = |error: std::io::Error| {
@@ -118,14 +128,35 @@ pub fn hosts(text: &str, file: &str) -> Result<Vec<HostSpec>, UsageError> {
         let mut words = line.split_whitespace();
         let Some(name) = words.next() else { continue };
         let place = format!("--hosts-file: {file}:{}", number + 1);
-        ensure!(words.next().is_none(), "{place}: a line has one host");
-        hosts.push(values::host(name).map_err(|why| UsageError(format!("{place}: {why}")))?);
+        let wrong = |why| UsageError(format!("{place}: {why}"));
+        let host = values::host(name).map_err(wrong)?;
+        let own = words.map(own_setting).collect::<Result<_, _>>().map_err(wrong)?;
+        hosts.push(HostSpec { own, ..host });
     }
     let many = hosts.len();
     ensure!(many > 0, "--hosts-file: {file} names no host: use one per line");
     let fits = many <= MOST_HOSTS;
     ensure!(fits, "--hosts-file: {file} names {many} hosts; at most {MOST_HOSTS} are allowed");
     Ok(hosts)
+}
+
+/// The options of which each end may have its own value.
+fn per_end() -> impl Iterator<Item = &'static OptionDef> {
+    DEFINITIONS.iter().copied().filter(|one| one.is_per_end)
+}
+
+/// A setting that a host has of its own: one of those that each end may have.
+fn own_setting(word: &str) -> Result<(String, String), String> {
+    let allowed = || {
+        let names: Vec<String> = per_end().map(|own| format!("{}=", own.name)).collect();
+        let names = names.join(", ");
+        format!("a line has one host, and what it has of its own: '{word}' is none of {names}")
+    };
+    let (name, value) = word.split_once('=').ok_or_else(allowed)?;
+    let definition = per_end().find(|own| own.name == name).ok_or_else(allowed)?;
+    ensure!(!value.contains(','), "{name}={value}: a host has one {name}");
+    definition.check(value).map_err(|why| format!("{name}: {why}"))?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 #[cfg(test)]
@@ -141,9 +172,22 @@ mod tests {
     }
 
     #[test]
+    fn a_host_may_have_devices_of_its_own() {
+        let found = hosts("node1 device=mlx5_0 port=2\nhere interface=ib0\n", "f").unwrap();
+        let own: Vec<Vec<(&str, &str)>> = found
+            .iter()
+            .map(|host| host.own.iter().map(|(name, value)| (&**name, &**value)).collect())
+            .collect();
+        assert_eq!(own, [vec![("device", "mlx5_0"), ("port", "2")], vec![("interface", "ib0")]]);
+    }
+
+    #[test]
     fn what_is_wrong_in_a_file_has_its_line() {
         let refused = |text: &str| hosts(text, "f").unwrap_err().0;
         assert!(refused("a\nb c\n").starts_with("--hosts-file: f:2: a line has one host"));
+        assert!(refused("a size=8\n").contains("'size=8' is none of interface=,"));
+        assert!(refused("a\nb port=0\n").starts_with("--hosts-file: f:2: port: '0' is out of"));
+        assert!(refused("a device=x,y\n").contains("a host has one device"));
         assert!(refused("a\n-b\n").starts_with("--hosts-file: f:2: invalid host '-b'"));
         assert!(refused("# none\n").contains("names no host"));
         let many = "n\n".repeat(MOST_HOSTS + 1);

@@ -108,6 +108,28 @@ fn a_rate_makes_a_schedule() {
 }
 
 #[test]
+fn a_window_takes_bursts_of_any_length_and_nothing_else_that_sets_send_times() {
+    let asked = |line: &str| format!("{:?}", request(line).asked);
+    let spec = |burst, outstanding, pause| {
+        format!("{:?}", oneway::Spec { burst, outstanding, pause: Span(pause) })
+    };
+    assert_eq!(asked("oneway --outstanding 8"), spec(None, Some(8), 0));
+    let long = "oneway --outstanding 8000 --burst 8000 --pause 1s";
+    assert_eq!(asked(long), spec(Some(8000), Some(8000), 1_000_000_000));
+    assert_eq!(asked("oneway --burst 16"), spec(Some(16), None, 0));
+    for (line, says) in [
+        ("oneway --burst 1025", "needs --outstanding N: without it"),
+        ("oneway --outstanding 8 --rate 1k", "do not work with --outstanding"),
+        ("oneway --outstanding 8 --pause 1us", "use --burst as well"),
+        ("oneway --outstanding 0", "use 1 to 65536"),
+        ("oneway --transport verbs --outstanding 1 --stamp-send", "--stamp-send sends one"),
+        ("oneway --transport verbs --outstanding 8 --operation write", "use send, send_imm"),
+    ] {
+        assert!(refusal(line).contains(says), "{line}: {}", refusal(line));
+    }
+}
+
+#[test]
 fn an_option_of_another_command_is_refused_with_that_command() {
     assert!(
         refusal("latency --rate 1k")

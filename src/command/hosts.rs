@@ -36,13 +36,14 @@ pub struct ProbeRequest {
 }
 
 impl ProbeRequest {
-    /// What is asked of the host of a role; of one that plays both there is one interface, and no
-    /// CPU was named.
-    fn of(&self, role: Role) -> protocol::HostProbeRequest {
+    /// What is asked of a host of a role; of one that plays both there is one interface, and no CPU
+    /// was named.
+    fn of(&self, spec: &HostSpec, role: Role) -> protocol::HostProbeRequest {
         let names = self.interfaces.as_ref();
+        let own = spec.own.get("interface").cloned();
         protocol::HostProbeRequest {
             transports: self.transports.clone(),
-            interface: names.map(|names| role.pick(&names.client, &names.server).clone()),
+            interface: own.or(names.map(|names| names.of(role).to_string())),
             cpus: self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
             threads: self.threads,
             clock: self.clock,
@@ -212,7 +213,8 @@ fn reach_each(
                 while let number = next.fetch_add(1, Ordering::Relaxed)
                     && let Some((spec, role)) = hosts.get(number)
                 {
-                    let reach = || RemoteHost::reach(spec, probe.of(*role), &program, &interrupted);
+                    let reach =
+                        || RemoteHost::reach(spec, probe.of(spec, *role), &program, &interrupted);
                     found[number].get_or_init(reach);
                 }
             });

@@ -50,7 +50,6 @@ fn fill(hosts: Vec<&mut HostSpec>, ranks: &[HostSpec]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Pairs;
 
     #[test]
     fn ranks_are_given_their_addresses() {
@@ -61,7 +60,7 @@ mod tests {
         };
         let known = [spec(1, Some("[10.0.0.1]:80")), spec(2, Some("[10.0.0.2]:80"))];
         let nodes = vec![None, Some(spec(2, None)), Some(spec(1, None))];
-        let mut place = Place { nodes, which: Pairs::First };
+        let mut place = Place { nodes, ..Place::default() };
         fill(others(&mut place), &known);
         let [None, Some(two), Some(one)] = &place.nodes[..] else { panic!() };
         assert_eq!((two, one), (&known[1], &known[0]));

@@ -16,12 +16,12 @@ use crate::plan::studies::SHIPPED;
 use crate::plan::study::file::{self, GraphAsked, ReferenceAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{Case, Plan, Request};
+use crate::plan::{Case, Place, Plan, Request};
 use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
 use crate::report::model::{OfRun, Rank, Table, prose, text};
 use crate::report::table;
-use crate::transport::{Interfaces, TransportKind};
+use crate::transport::{Interfaces, TransportKind, congestion_available};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -31,11 +31,14 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     let (file, text) = find(name)?;
     let parsed = file::parse(&registry::names(), &file, &text).map_err(Box::new)?;
     let requests = requests(&parsed)?;
-    let mut requests = only(requests, &asked.only)?;
-    requests.iter_mut().for_each(|(_, request)| request.place = asked.place.clone());
+    let requests = only(requests, &asked.only)?;
+    let (requests, elsewhere) = reaching(requests, &asked.place);
+    if requests.is_empty() {
+        return Ok(nothing_works(&elsewhere));
+    }
     fitting::check(&parsed, &requests)?;
-    let mut graphs = graphs(&parsed, &requests)?;
     let over_loopback = asked.interface.is_none() && !asked.place.is_remote();
+    let mut graphs = graphs(&parsed, &requests, over_loopback)?;
     if let Some(said) = parsed.without_interface.as_ref().filter(|_| over_loopback) {
         complain(said);
         graphs.iter_mut().for_each(|graph| graph.notes.push(said.clone()));
@@ -53,7 +56,8 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     check_cpus(&asked.cpus, &whole.cases)?;
     name_interface(&mut whole, asked.interface.as_ref())?;
     with_hosts(&hosts::others(&asked.place), &probe(asked, &requests), |hosts| {
-        let (works, unavailable) = available(requests, hosts);
+        let (works, missing) = available(requests, hosts);
+        let unavailable = each_once(elsewhere.into_iter().chain(missing));
         if works.is_empty() {
             return Ok(nothing_works(&unavailable));
         }
@@ -151,6 +155,28 @@ fn only(
     Ok(requests.into_iter().filter(|(series, _)| wanted(series)).collect())
 }
 
+/// The requests with the hosts of their ends, without the transports that do not reach another host
+/// where one is asked for.
+fn reaching(
+    requests: Vec<(String, Request)>,
+    place: &Place,
+) -> (Vec<(String, Request)>, Vec<Unavailable>) {
+    let reaches = |one: &TransportKind| !place.is_remote() || one.descriptor().between_hosts;
+    let mut missing = Vec::new();
+    let mut kept = Vec::new();
+    for (series, request) in requests {
+        let (here, gone): (Vec<_>, Vec<_>) = request.transports.iter().copied().partition(reaches);
+        missing.extend(gone.into_iter().map(|transport: TransportKind| Unavailable {
+            transport: transport.name().into(),
+            reason: "it connects processes of one host only".into(),
+        }));
+        if !here.is_empty() {
+            kept.push((series, Request { transports: here, place: place.clone(), ..request }));
+        }
+    }
+    (kept, each_once(missing))
+}
+
 /// Leaves out the transports that do not work here, or there.
 fn available(
     requests: Vec<(String, Request)>,
@@ -162,17 +188,35 @@ fn available(
         let (here, gone) = hosts::sort_out(&request.transports, &request.place, hosts);
         missing.extend(gone);
         request.transports = here;
-        if !request.transports.is_empty() {
+        let lacking = lacking_congestion(&request);
+        if let Some((transport, reason)) = lacking {
+            missing.push(Unavailable { transport: transport.name().into(), reason });
+        } else if !request.transports.is_empty() {
             works.push((series, request));
         }
     }
     (works, each_once(missing))
 }
 
+/// A congestion control that this kernel does not have, and whose cases then cannot run.
+fn lacking_congestion(request: &Request) -> Option<(TransportKind, String)> {
+    let plan = request.clone().plan().ok()?;
+    plan.cases.iter().find_map(|case| {
+        let name = case.settings.text("congestion")?;
+        Some((case.transport, congestion_available(name).err()?))
+    })
+}
+
 /// The graphs with what is drawn beside them.
-fn graphs(parsed: &StudyFile, requests: &[(String, Request)]) -> Result<Vec<Graph>, CommandError> {
+fn graphs(
+    parsed: &StudyFile,
+    requests: &[(String, Request)],
+    over_loopback: bool,
+) -> Result<Vec<Graph>, CommandError> {
     let runs = |name: &String| requests.iter().any(|(series, _)| series == name);
-    let link = link_rate(&host::rdma_links(&host::Tree::default()));
+    let links = host::rdma_links(&host::Tree::default());
+    let link = link_rate(&links);
+    let without = |series: &[String]| no_hardware(series, requests, &links, over_loopback);
     let mut graphs = Vec::new();
     for asked in &parsed.graphs {
         let mut graph = asked.graph.clone();
@@ -180,7 +224,7 @@ fn graphs(parsed: &StudyFile, requests: &[(String, Request)]) -> Result<Vec<Grap
         if graph.series.is_empty() {
             continue;
         }
-        beside(parsed, asked, &mut graph, &link)?;
+        beside(parsed, asked, &mut graph, &link, without)?;
         graphs.push(graph);
     }
     Ok(graphs)
@@ -191,6 +235,7 @@ fn beside(
     asked: &GraphAsked,
     graph: &mut Graph,
     link: &LinkRate,
+    without_hardware: impl Fn(&[String]) -> Option<String>,
 ) -> Result<(), CommandError> {
     for reference in &asked.references {
         let misplaced = |(sentence, place): Lack| Box::new(parsed.written.wrong(&place, sentence));
@@ -200,13 +245,41 @@ fn beside(
         if reference.beside.as_ref().is_some_and(|(name, _)| !graph.series.contains(name)) {
             continue;
         }
-        match figures {
+        let compared = match &reference.beside {
+            Some((name, _)) => std::slice::from_ref(name),
+            None => &graph.series,
+        };
+        let why = without_hardware(compared).filter(|_| publication.needs_hardware);
+        let undrawn = |why| format!("figures of {} are not drawn: {why}", publication.name);
+        match why.map_or(figures, |why| Err(undrawn(why))) {
             Ok(figures) => graph.references.push(figures),
             Err(why) if graph.notes.contains(&why) => {}
             Err(why) => graph.notes.push(why),
         }
     }
     Ok(())
+}
+
+/// Why series are not measured on hardware that published figures could be compared with.
+fn no_hardware(
+    series: &[String],
+    requests: &[(String, Request)],
+    links: &[host::RdmaLink],
+    over_loopback: bool,
+) -> Option<String> {
+    let of = requests.iter().filter(|(name, _)| series.contains(name));
+    let mut transports = of.flat_map(|(_, request)| &request.transports);
+    let emulated = links.iter().all(|link| link.emulated);
+    transports.find_map(|transport| match () {
+        _ if transport.has_setting("device") => {
+            let link = links.first().filter(|_| emulated)?;
+            Some(format!("{} is emulated by software", link.name))
+        }
+        _ if transport.has_setting("interface") && over_loopback => {
+            Some(format!("{transport} runs over loopback here"))
+        }
+        _ => None,
+    })
 }
 
 /// A shipped publication, or one whose file is in the study's folder.
@@ -253,5 +326,7 @@ fn link_rate(links: &[host::RdmaLink]) -> LinkRate {
     })
 }
 
+#[cfg(test)]
+mod sources;
 #[cfg(test)]
 mod tests;

@@ -4,17 +4,16 @@
 //! measure, or know anything that is not in the run directory.
 
 pub mod comparison;
-pub mod curves;
 mod escape;
 pub mod export;
 pub mod history;
 pub mod html;
 pub mod markup;
-pub mod model;
-pub mod number;
 pub mod scale;
 pub mod several;
 pub mod svg;
 pub mod table;
 pub mod view;
 pub mod warnings;
+
+pub use crate::view::{curves, model, number};

@@ -50,6 +50,8 @@ pub struct Scripted {
     /// What was posted from the slots of its own messages.
     pub messages: Vec<Vec<u8>>,
     pub completed: u64,
+    /// Messages that were on the way before each poll that found some.
+    pub before_polls: Vec<usize>,
     /// Messages whose slot was written while they were on the way.
     pub overwritten: u64,
 }
@@ -73,6 +75,7 @@ impl Scripted {
             posted: 0,
             messages: Vec::new(),
             completed: 0,
+            before_polls: Vec::new(),
             overwritten: 0,
         }
     }
@@ -148,6 +151,7 @@ impl Endpoint for Scripted {
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         self.advance(self.poll_takes);
+        self.before_polls.extend(Some(self.open.len()).filter(|open| *open > 0));
         while let Some(number) = self.open.pop_front() {
             let now = &self.outgoing[number * self.size..][..self.size];
             if !self.held[number].is_empty() && self.held[number] != now {

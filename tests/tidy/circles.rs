@@ -1,4 +1,4 @@
-//! No file of `src/` depends on itself by way of others.
+//! No source file depends on itself by way of others.
 //!
 //! A file depends on another where it names an item that is defined there: by `use`, or by a path
 //! in its code. A re-export counts for the file that it leads to, and is itself no dependence:
@@ -6,7 +6,7 @@
 //! module above it (the contract of its folder): functions and constants that both need go into a
 //! file of their own. Tests do not count.
 
-use super::{Source, none, sources};
+use super::{Source, in_crate, none, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Path = Vec<String>;
@@ -26,9 +26,9 @@ struct Tree {
     mentions: BTreeMap<String, Mentions>,
 }
 
-/// `src/a/b.rs` and `src/a/b/mod.rs` are the module a::b.
+/// `src/a/b.rs` and `src/a/b/mod.rs` are the module a::b, and so they are in `core/src`.
 fn module(file: &str) -> Path {
-    let inner = file.trim_start_matches("src/").trim_end_matches(".rs");
+    let inner = in_crate(file).trim_end_matches(".rs");
     let parts = inner.split('/').filter(|part| !["mod", "lib"].contains(part));
     parts.map(String::from).collect()
 }

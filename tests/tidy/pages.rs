@@ -3,7 +3,8 @@
 use super::{none, root};
 
 /// Folders whose files are named by their path from the root.
-const FOLDERS: [&str; 10] = [
+const FOLDERS: [&str; 11] = [
+    "core/src/",
     "src/",
     "web/",
     "tests/",

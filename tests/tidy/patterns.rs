@@ -25,16 +25,16 @@ const MOST_FILES_OF_A_PATTERN: usize = 3;
 const QUANTITIES: [&str; 2] = ["latency", "bandwidth"];
 
 /// Files that name a pattern for another reason: forms of older records.
-const OLDER_FORMS: [&str; 1] = ["src/record/upgrade/case1.rs"];
+const OLDER_FORMS: [&str; 1] = ["core/src/record/upgrade/case1.rs"];
 
 #[test]
 fn few_files_know_a_pattern_by_name() {
-    let folder = root().join("src/pattern");
+    let folder = root().join("core/src/pattern");
     let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut broken = Vec::new();
     for path in folders.filter(|path| path.is_dir()) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let own = format!("src/pattern/{name}/");
+        let own = format!("core/src/pattern/{name}/");
         let mut known = vec![format!("pattern::{name}")];
         if !QUANTITIES.contains(&&*name) {
             known.push(format!("\"{name}\""));
@@ -48,7 +48,7 @@ fn few_files_know_a_pattern_by_name() {
         };
         let files: Vec<String> = sources()
             .into_iter()
-            .filter(|source| !source.path.starts_with("src/pattern/"))
+            .filter(|source| !source.path.starts_with("core/src/pattern/"))
             .filter(|source| !OLDER_FORMS.contains(&source.path.as_str()) && names_it(source))
             .map(|source| source.path)
             .collect();

@@ -61,6 +61,27 @@ macro_rules! extended {
     )+};
 }
 
+/// Changes how a completion queue raises events; an errno where the provider cannot.
+///
+/// # Safety
+/// `cq` is live and `attributes` well formed.
+pub unsafe fn modify_cq(cq: *mut ibv_cq, attributes: *mut ibv_modify_cq_attr) -> c_int {
+    // SAFETY: a live queue has a live context.
+    let around = unsafe { around((*cq).context) };
+    if around.is_null() {
+        return UNSUPPORTED;
+    }
+    // SAFETY: as above; the member is read where the table reaches so far.
+    unsafe {
+        match (*around).modify_cq {
+            Some(call) if reaches(around, offset_of!(verbs_context, modify_cq)) => {
+                call(cq, attributes)
+            }
+            _ => UNSUPPORTED,
+        }
+    }
+}
+
 extended! {
     /// Makes an extended queue pair; null (with errno) where the provider cannot.
     ///

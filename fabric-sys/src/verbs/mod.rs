@@ -57,6 +57,12 @@ functions! {
     ibv_ack_cq_events(cq: *mut ibv_cq, events: u32);
     ibv_create_qp(pd: *mut ibv_pd, attributes: *mut ibv_qp_init_attr) -> *mut ibv_qp;
     ibv_modify_qp(qp: *mut ibv_qp, attributes: *mut ibv_qp_attr, mask: c_int) -> c_int;
+    ibv_query_qp(
+        qp: *mut ibv_qp,
+        attributes: *mut ibv_qp_attr,
+        mask: c_int,
+        made: *mut ibv_qp_init_attr
+    ) -> c_int;
     ibv_destroy_qp(qp: *mut ibv_qp) -> c_int;
     ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex;
     ibv_create_ah(pd: *mut ibv_pd, attributes: *mut ibv_ah_attr) -> *mut ibv_ah;

@@ -1,8 +1,9 @@
 //! What users of other programs type, and what it is here. The only table of it: suggestions are
-//! taken from it, and `docs/from-other-tools.md` is made from it.
+//! taken from it, and `docs/from-other-tools.md` and `docs/from-perftest.md` are made from it.
 
 mod other;
 pub mod page;
+mod perftest;
 mod rdma;
 mod sockets;
 mod word;
@@ -13,7 +14,8 @@ pub use word::{Here, Peer, Word};
 pub const PEERS: &[Peer] = &[
     sockets::IPERF3,
     sockets::SOCKPERF,
-    rdma::PERFTEST,
+    perftest::PERFTEST,
+    perftest::DOCA,
     rdma::QPERF,
     sockets::NETPERF,
     rdma::OSU,

@@ -1,4 +1,5 @@
-//! A peer's words as a text: for the terminal, and for `docs/from-other-tools.md`.
+//! A peer's words as a text: for the terminal, and for `docs/from-other-tools.md` and
+//! `docs/from-perftest.md`.
 
 use super::{Here, PEERS, Peer};
 
@@ -53,7 +54,8 @@ mod tests {
 What users of other programs type, and what it is here: the command, the option, and how the figures
 differ. Made from the table in `src/cli/peers` (`UPDATE_DOCS=1 cargo test --lib peers` writes it
 again), from which the program also answers: `wiregauge ib_send_lat` names the command, `wiregauge
-latency -n 1000` the option, and `wiregauge help perftest` prints its part of this page.
+latency -n 1000` the option, and `wiregauge help perftest` prints its part. perftest has a page of
+its own: [from-perftest.md](from-perftest.md).
 
 One command starts both ends here: `--to HOST` runs the server there by ssh, and no program has to
 be started by hand. Every run has several rounds of fresh processes (`--rounds`), keeps every
@@ -71,6 +73,23 @@ netperf, 64 in perftest |
 | `TCP`, `RC` | names in any case | |
 
 ";
+
+    const PERFTEST_HEAD: &str = "\
+# From perftest
+
+Every option of perftest 6.29 and what it is here; a third column says how the two differ, or why
+there is none. Made from the table in `src/cli/peers/perftest.rs`, as
+[from-other-tools.md](from-other-tools.md) is.
+
+What has an option here was run on Soft-RoCE (`tests/verbs.rs`, in the [testbed](testbed.md)), but
+for these, which it lacks: `--rate-limit`, `--pkey-index` other than 0, `--service-level` and LIDs
+are built against the interface and not verified on hardware ([support.md](support.md)). What a
+device refuses ends the command before anything runs, with the option's name. A minimum as pass or
+fail is `--fail-if`, which also judges whether the run can tell ([compare.md](compare.md)).
+
+";
+    /// The peers of that page.
+    const OF_PERFTEST: [&str; 2] = ["perftest", "doca-perftest"];
 
     fn cell(text: &str) -> String {
         text.replace('|', "\\|")
@@ -94,9 +113,9 @@ netperf, 64 in perftest |
         text.push('\n');
     }
 
-    fn page() -> String {
-        let mut text = HEAD.to_owned();
-        for peer in PEERS {
+    fn page(head: &str, is_on_it: impl Fn(&Peer) -> bool) -> String {
+        let mut text = head.to_owned();
+        for peer in PEERS.iter().filter(|peer| is_on_it(peer)) {
             writeln!(text, "## {}\n", peer.name).unwrap();
             if !peer.about.is_empty() {
                 writeln!(text, "{}", wrapped(peer.about, "", WIDTH)).unwrap();
@@ -111,12 +130,19 @@ netperf, 64 in perftest |
     }
 
     #[test]
-    fn the_page_of_other_tools_is_that_of_the_table() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/from-other-tools.md");
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(path, page()).unwrap();
+    fn the_pages_of_other_tools_are_those_of_the_table() {
+        let is_perftest = |peer: &Peer| OF_PERFTEST.contains(&peer.name);
+        let pages = [
+            ("from-other-tools.md", page(HEAD, |peer| !is_perftest(peer))),
+            ("from-perftest.md", page(PERFTEST_HEAD, is_perftest)),
+        ];
+        for (name, page) in pages {
+            let path = format!("{}/docs/{name}", env!("CARGO_MANIFEST_DIR"));
+            if std::env::var_os("UPDATE_DOCS").is_some() {
+                std::fs::write(&path, &page).unwrap();
+            }
+            let written = std::fs::read_to_string(path).unwrap_or_default();
+            assert!(written == page, "UPDATE_DOCS=1 cargo test --lib peers writes it again");
         }
-        let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(written == page(), "UPDATE_DOCS=1 cargo test --lib peers writes it again");
     }
 }

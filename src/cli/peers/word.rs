@@ -27,6 +27,9 @@ pub enum Here {
     Nothing,
 }
 
+/// Why an option for a port is nothing here.
+pub const PORTS: &str = "wiregauge chooses free ports itself";
+
 pub const fn command(
     there: &'static [&'static str],
     here: &'static str,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::host::RdmaLink;
+use crate::units::Span;
 
 fn parsed(name: &str, text: &str) -> StudyFile {
     file::parse(&registry::names(), name, text).unwrap_or_else(|wrong| panic!("{wrong}"))
@@ -13,7 +14,7 @@ fn every_shipped_study_can_be_run() {
         let parsed = parsed(name, text);
         let requests = requests(&parsed).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
         fitting::check(&parsed, &requests).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
-        let graphs = graphs(&parsed, &requests).unwrap();
+        let graphs = graphs(&parsed, &requests, false).unwrap();
         assert_eq!(graphs.len(), parsed.graphs.len(), "{name}");
     }
 }
@@ -26,7 +27,7 @@ fn every_reference_of_a_shipped_study_is_there() {
         let parsed = parsed(name, text);
         for (asked, link) in parsed.graphs.iter().flat_map(|g| links.iter().map(move |l| (g, l))) {
             let mut graph = asked.graph.clone();
-            let done = beside(&parsed, asked, &mut graph, link);
+            let done = beside(&parsed, asked, &mut graph, link, |_| None);
             done.unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
             drawn += graph.references.len();
             let all = graph.references.len() + graph.notes.len();
@@ -140,11 +141,58 @@ fn cases_of_a_series_stay_together_and_are_told_apart_by_it() {
     assert_eq!(plan.label(3), "a: latency tcp busy 32 B");
     let quick = study::plan(Study { quick: true, ..study.clone() }, &requests).unwrap();
     assert_eq!((quick.rounds.most, quick.cases[0].bound.count), (3, Some(1000)));
+    assert_eq!(quick.cases[2].bound.time, plan.cases[2].bound.time.map(|time| Span(time.0 / 10)));
     let many = requests.iter().cycle().take(4000).cloned().collect::<Vec<_>>();
     let sentence = study::plan(study, &many).unwrap_err().to_string();
     assert!(sentence.contains("at most 8000 are allowed: write fewer sizes"), "{sentence}");
     let wrong = only(requests, &["c".to_owned()]).unwrap_err().to_string();
     assert_eq!(wrong, "--only: unknown series 'c': use a, b");
+}
+
+#[test]
+fn a_quick_run_is_a_tenth_and_leaves_what_its_graphs_need() {
+    let text = "title = \"t\"\n[all]\nrounds = 5\n\
+                [[stream]]\nseries = \"a\"\nrate = [100, 100000]\ntime = \"500ms\"\n\
+                [[latency]]\nseries = \"b\"\ncount = 5000\n\
+                [[graph]]\ntitle = \"g\"\nkind = \"bars\"\nmetric = \"one_way\"\n\
+                series = [\"a\"]\n\
+                [[graph]]\ntitle = \"g\"\nkind = \"bars\"\nmetric = \"half_rtt\"\n\
+                series = [\"b\"]\nquantile = 0.99\n";
+    let parsed = parsed("s.toml", text);
+    let requests = requests(&parsed).unwrap();
+    let graphs = graphs(&parsed, &requests, true).unwrap();
+    let study = Study {
+        name: "s".into(),
+        title: "t".into(),
+        source: None,
+        quick: true,
+        series: Vec::new(),
+        graphs,
+    };
+    let quick = study::plan(study, &requests).unwrap();
+    let bounds: Vec<_> = quick.cases.iter().map(|case| case.bound).collect();
+    // The median needs 20 samples: 8 of each of 3 rounds, which take 80 ms at 100 Hz.
+    assert_eq!(bounds[0].time, Some(Span(80_000_000)));
+    assert_eq!(bounds[1].time, Some(Span(50_000_000)));
+    assert_eq!(bounds[2].count, Some(500));
+}
+
+#[test]
+fn figures_of_hardware_are_not_drawn_beside_loopback_or_an_emulated_device() {
+    let text = "title = \"t\"\n[[latency]]\nseries = \"tcp\"\ntransport = \"tcp\"\n\
+                [[oneway]]\nseries = \"verbs\"\ntransport = \"verbs\"\n\
+                [[oneway]]\nseries = \"shm\"\ntransport = \"shm\"\n";
+    let requests = requests(&parsed("s.toml", text)).unwrap();
+    let link = |emulated| RdmaLink { name: "rxe0/1".into(), generation: None, emulated };
+    let why = |series: &str, links: &[RdmaLink], over_loopback| {
+        no_hardware(&[series.to_owned()], &requests, links, over_loopback)
+    };
+    assert!(why("tcp", &[], true).unwrap().contains("loopback"));
+    assert_eq!(why("tcp", &[], false), None);
+    assert!(why("verbs", &[link(true)], true).unwrap().contains("rxe0/1 is emulated"));
+    assert_eq!(why("verbs", &[link(true), link(false)], true), None);
+    // Memory is the same hardware here and there.
+    assert_eq!(why("shm", &[link(true)], true), None);
 }
 
 #[test]

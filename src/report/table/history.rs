@@ -11,8 +11,12 @@ use std::cmp::Reverse;
 /// Conditions of a change that are printed: the worst.
 const MOST_CONDITIONS: usize = 5;
 
+/// A change, and the series in which it is.
+#[derive(Clone, Copy)]
+struct Changed<'a>(&'a Series, &'a Change);
+
 impl OfRun for &Series {}
-impl OfRun for (&Series, &Change) {}
+impl OfRun for Changed<'_> {}
 
 /// All of it.
 pub fn whole(history: &History, layout: &Layout) -> Text {
@@ -30,8 +34,9 @@ pub fn whole(history: &History, layout: &Layout) -> Text {
     ];
     let table = Table::of(&history.series, fields).unwrap_or_default();
     let all = history.series.iter();
-    let changes: Vec<(&Series, &Change)> =
-        all.flat_map(|series| series.changes.iter().map(move |change| (series, change))).collect();
+    let changes: Vec<Changed<'_>> = all
+        .flat_map(|series| series.changes.iter().map(move |change| Changed(series, change)))
+        .collect();
     let mut text = section::table(&table, layout, "").unwrap_or_default();
     if changes.is_empty() {
         text.append(layout.sentence("no figure changed its level", Tone::Plain));
@@ -43,20 +48,20 @@ pub fn whole(history: &History, layout: &Layout) -> Text {
     text
 }
 
-fn table_of_changes(changes: &[(&Series, &Change)], layout: &Layout) -> Text {
+fn table_of_changes(changes: &[Changed<'_>], layout: &Layout) -> Text {
     let level = |series: &Series, value: f64| Cell::figure(value, None, series.scale.factor());
     let fields = [
-        text("changed at", |(_, change): &(&Series, &Change)| change.directory.clone()),
-        text("run", |(series, _): &(&Series, &Change)| series.runs.clone()),
-        text("figure", |(series, _): &(&Series, &Change)| series.figure.clone()),
-        text("unit", |(series, _): &(&Series, &Change)| series.scale.unit()),
-        number("before", "", move |(series, change): &(&Series, &Change)| {
+        text("changed at", |Changed(_, change): &Changed<'_>| change.directory.clone()),
+        text("run", |Changed(series, _): &Changed<'_>| series.runs.clone()),
+        text("figure", |Changed(series, _): &Changed<'_>| series.figure.clone()),
+        text("unit", |Changed(series, _): &Changed<'_>| series.scale.unit()),
+        number("before", "", move |Changed(series, change): &Changed<'_>| {
             level(series, change.before.0)
         }),
-        number("after", "", move |(series, change): &(&Series, &Change)| {
+        number("after", "", move |Changed(series, change): &Changed<'_>| {
             level(series, change.after.0)
         }),
-        figure("change %", "", |(_, change): &(&Series, &Change)| {
+        figure("change %", "", |Changed(_, change): &Changed<'_>| {
             Cell::figure(change.relative.0, change.interval, PERCENT)
         }),
     ];
@@ -65,11 +70,11 @@ fn table_of_changes(changes: &[(&Series, &Change)], layout: &Layout) -> Text {
 }
 
 /// What else changed with the levels: of each record that of all its changes, the worst.
-fn conditions(changes: &[(&Series, &Change)], layout: &Layout) -> Text {
+fn conditions(changes: &[Changed<'_>], layout: &Layout) -> Text {
     let mut text = Text::default();
-    for directory in each_once(changes.iter().map(|(_, change)| change.directory.as_str())) {
-        let of_record = changes.iter().filter(|(_, change)| change.directory == directory);
-        let mut worth = each_once(of_record.flat_map(|(_, change)| &change.conditions));
+    for directory in each_once(changes.iter().map(|Changed(_, change)| change.directory.as_str())) {
+        let of_record = changes.iter().filter(|Changed(_, change)| change.directory == directory);
+        let mut worth = each_once(of_record.flat_map(|Changed(_, change)| &change.conditions));
         worth.retain(|one| one.severity > Severity::Note);
         worth.sort_by_key(|one| Reverse(one.severity));
         for one in worth.into_iter().take(MOST_CONDITIONS) {
@@ -122,7 +127,7 @@ mod tests {
             series("07", &[(Severe, "host"), (Warning, "kernel")]),
             series("08", &[(Warning, "kernel")]),
         ];
-        let changes: Vec<_> = all.iter().map(|one| (one, &one.changes[0])).collect();
+        let changes: Vec<_> = all.iter().map(|one| Changed(one, &one.changes[0])).collect();
         let text = conditions(&changes, &Layout::default()).to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
@@ -135,7 +140,7 @@ mod tests {
             ]
         );
         let many = ["a", "b", "c", "d", "e", "f"].map(|what| series("07", &[(Warning, what)]));
-        let changes: Vec<_> = many.iter().map(|one| (one, &one.changes[0])).collect();
+        let changes: Vec<_> = many.iter().map(|one| Changed(one, &one.changes[0])).collect();
         let text = conditions(&changes, &Layout::default()).to_string();
         assert_eq!(text.lines().count(), MOST_CONDITIONS);
     }

@@ -125,22 +125,24 @@ mod tests {
     use crate::report::model::{HeatCell, OfRun, Show, figure, number, text};
     use crate::stats::{Interval, Value};
 
-    impl OfRun for f64 {}
+    struct Row(f64);
+
+    impl OfRun for Row {}
 
     fn made() -> Table {
         let around = |v: f64| Interval { low: Value(0.9 * v), high: Value(1.1 * v) };
-        let time = move |v: &f64| match v {
+        let time = move |Row(v): &Row| match v {
             v if v.is_nan() => Cell::TooSmall,
             v => Cell::figure(*v, Some(around(*v)), 1e-3),
         };
         let fields = [
-            text("name", |v: &f64| if v.is_nan() { Cell::None } else { "a  b".into() }),
-            number("size", "B", |_: &f64| Cell::Size(65536)),
-            number("n", "", |_: &f64| Cell::Count(10_000)).show(Show::Page),
+            text("name", |Row(v): &Row| if v.is_nan() { Cell::None } else { "a  b".into() }),
+            number("size", "B", |_: &Row| Cell::Size(65536)),
+            number("n", "", |_: &Row| Cell::Count(10_000)).show(Show::Page),
             figure("p50", "us", time),
-            number("share", "%", |_: &f64| Cell::fixed(12.0, 2).bad_if(true)),
+            number("share", "%", |_: &Row| Cell::fixed(12.0, 2).bad_if(true)),
         ];
-        let table = Table::of([1500.0, f64::NAN], fields).unwrap();
+        let table = Table::of([Row(1500.0), Row(f64::NAN)], fields).unwrap();
         table.caption(Note::new("above", Show::Page)).notes(["below\nit"])
     }
 

@@ -2,12 +2,10 @@
 
 use crate::record::schema::{ClockCost, ClockHistory, ClockKnown, ClockPoint, OtherHost, Record};
 use crate::report::model::{
-    Axis, Cell, Data, Note, OfRun, Plot, Point, Section, Series, Show, Style, Table, Unit, extent,
-    fields, number,
+    Axis, Cell, Data, Note, Plot, Point, Section, Series, Show, Style, Table, Unit, extent, fields,
+    number,
 };
 use crate::report::number::{US, short, span, time};
-
-impl OfRun for &ClockKnown {}
 
 /// What was known by then of each other host's clock; `None` where none was compared.
 pub fn section(record: &Record) -> Option<Section> {

@@ -1,7 +1,7 @@
 //! Views: what a record shows, as plain data of [`super::model`].
 //!
-//! A pattern has a view of its own, which knows what its runs are made of. The others go by what a
-//! record says of any run.
+//! A pattern has a [view](PatternView) of its own, which knows what its runs are made of. The
+//! others go by what a record says of any run.
 
 pub mod answer;
 mod citation;
@@ -33,30 +33,8 @@ pub use sweep::section as sweep;
 use super::model::Section;
 use super::warnings::mark;
 use crate::record::schema::Record;
+pub use crate::view::PatternView;
 pub use answer::answer;
-
-/// What a report needs of a pattern, or of several together.
-pub trait PatternView: Sync {
-    /// All that a record says of its runs in a form of its own; `None` where there is nothing.
-    fn section(&self, _record: &Record) -> Option<Section> {
-        None
-    }
-
-    /// What its runs answer, in a sentence or two; none where a general one says it.
-    fn answer(&self, _record: &Record) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// What replaces all other results of a record; `None`: they are shown.
-    fn whole(&self, _record: &Record) -> Option<Section> {
-        None
-    }
-
-    /// Whether a limit that was asked for is exceeded in all that was measured.
-    fn exceeds_limit(&self, _record: &Record) -> bool {
-        false
-    }
-}
 
 /// The results of all runs: what no pattern shows by itself first.
 pub fn results(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {

@@ -10,8 +10,6 @@ use crate::report::number::{PERCENT, US, count, short, span};
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;
 
-impl OfRun for &Noise {}
-
 /// The share of its time that a CPU lost, in per cent.
 fn lost_percent(noise: &Noise) -> f64 {
     PERCENT * noise.share()

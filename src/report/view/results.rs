@@ -6,6 +6,7 @@ use crate::report::model::{
 };
 use crate::report::number::THOUSANDS;
 use crate::stats::Summary;
+use std::collections::BTreeSet;
 
 /// The results; `others` show some of them already.
 pub fn section(record: &Record, others: &[Section]) -> Option<Section> {
@@ -43,12 +44,17 @@ fn lines(run: &Run) -> impl Iterator<Item = Line<'_>> {
 fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
     let quantile = |p| move |line: &Line<'_>| Cell::of_run(Some(line.run), line.figure.metric, p);
     let has_pace = runs.iter().any(|run| run.case.point.is_some());
+    // Rows that differ in nothing else are told apart by it in the terminal too.
+    let paces: BTreeSet<&Option<String>> = runs.iter().map(|run| &run.case.point).collect();
+    let show = if paces.len() > 1 { Show::Everywhere } else { Show::Page };
     let pace = has_pace.then(|| text("pace", |line: &Line<'_>| line.run.case.point.clone()));
+    let pace = pace.map(|field| field.show(show));
     let pair = record
         .plan
         .pairs
         .map(|_| text("pair", |line: &Line<'_>| record.plan.hosts_of(&line.run.case)));
-    let named = [pair, pace].into_iter().flatten().map(|field| field.show(Show::Page));
+    let pair = pair.map(|field| field.show(Show::Page));
+    let named = [pair, pace].into_iter().flatten();
     let above = format!("above {}", record.plan.threshold);
     let fields = [
         text("metric", |line: &Line<'_>| line.figure.metric.name()),

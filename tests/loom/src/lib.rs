@@ -5,7 +5,7 @@
 //! not ordered after the other side's fails. miri runs the ring on real threads and heap memory.
 #![cfg(test)]
 
-#[path = "../../../src/transport/shm/ring.rs"]
+#[path = "../../../core/src/transport/shm/ring.rs"]
 mod ring;
 
 /// Takes one message, where one is there; its length.

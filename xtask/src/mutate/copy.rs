@@ -14,7 +14,30 @@ pub const SWITCH: &str = "WIREGAUGE_MUTANT";
 /// Names a file to which each number is added once that was asked for.
 pub const ASKED: &str = "WIREGAUGE_MUTANTS_ASKED";
 
-/// Copies what a build of the library needs into a fresh folder.
+/// A library: its package, and the folder of its sources.
+pub struct Library {
+    package: &'static str,
+    folder: &'static str,
+}
+
+/// The libraries, the lower one first.
+pub const LIBRARIES: [Library; 2] = [
+    Library { package: "wiregauge-core", folder: "core/src/" },
+    Library { package: "wiregauge", folder: "src/" },
+];
+
+impl Library {
+    pub fn has(&self, file: &str) -> bool {
+        file.starts_with(self.folder)
+    }
+}
+
+/// A file of the sources, by its name from the folder of its library.
+pub fn in_library(file: &str) -> &str {
+    LIBRARIES.iter().find_map(|library| file.strip_prefix(library.folder)).unwrap_or(file)
+}
+
+/// Copies what a build of the libraries needs into a fresh folder.
 pub fn copy(root: &Path, to: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(to);
     command::folder(to)?;
@@ -33,11 +56,15 @@ pub fn write(root: &Path, file: &str, text: &str) -> Result<(), String> {
     command::write(&root.join(file), text)
 }
 
-/// Adds the function that asks for a switch to the library.
+/// Adds the function that asks for a switch to each library.
 pub fn add_switches(copy: &Path, mutants: usize) -> Result<(), String> {
-    let text = read(copy, "src/lib.rs")?;
     let asks = include_str!("switch.rs.txt").replace("COUNT", &mutants.to_string());
-    write(copy, "src/lib.rs", &(text + &asks))
+    for library in &LIBRARIES {
+        let file = format!("{}lib.rs", library.folder);
+        let text = read(copy, &file)?;
+        write(copy, &file, &(text + &asks))?;
+    }
+    Ok(())
 }
 
 /// How well the copy is optimised.
@@ -62,12 +89,14 @@ pub struct CompilerError {
     pub explained_by: Vec<(String, Range<usize>)>,
 }
 
-/// Builds the library's tests, and those of these files of `tests/`, in the copy, beside what was
-/// built of the original's dependences.
+/// Builds the tests of both libraries, and those of these files of `tests/`, in the copy, beside
+/// what was built of the original's dependences.
 pub fn build(root: &Path, copy: &Path, level: Level, others: &[&str]) -> Result<Built, String> {
     let mut cargo = Command::new("cargo");
     let level = level as u8;
-    cargo.args(["--config", &format!("profile.dev.package.wiregauge.opt-level={level}")]);
+    for Library { package, .. } in &LIBRARIES {
+        cargo.args(["--config", &format!("profile.dev.package.{package}.opt-level={level}")]);
+    }
     cargo.args(["test", "--no-run", "--quiet", "--message-format=json", "--lib"]);
     cargo.args(others.iter().flat_map(|name| ["--test", name]));
     cargo.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target")).stdin(Stdio::null());
@@ -81,7 +110,9 @@ pub fn build(root: &Path, copy: &Path, level: Level, others: &[&str]) -> Result<
             let path = built.as_ref().and_then(|message| message["executable"].as_str());
             path.map(PathBuf::from).ok_or(format!("cargo built no tests of {name}"))
         };
-        let all = ["wiregauge"].iter().chain(others).map(|name| program(name));
+        let libraries = LIBRARIES.iter().map(|library| library.package.replace('-', "_"));
+        let all = libraries.chain(others.iter().map(|name| name.to_string()));
+        let all = all.map(|name| program(&name));
         return all.collect::<Result<_, _>>().map(Built::Programs);
     }
     let errors: Vec<CompilerError> =

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::command::root;
-use copy::{Built, Level, build, copy};
+use copy::{Built, LIBRARIES, Level, Library, build, copy};
 use program::{Outcome, Program};
 pub use whole::mutate_all;
 
@@ -75,6 +75,24 @@ fn is_noticed(program: &Program, number: usize, tests: &str) -> Result<bool, Str
     Ok(program.try_mutant(number, &tests, PATIENCE)? != Outcome::Passed)
 }
 
+/// Tries the mutants of a library, and returns how many its tests do not notice.
+fn try_all(program: &Program, mutants: &[Mutant], library: &Library) -> Result<u32, String> {
+    let own = || mutants.iter().enumerate().filter(|(_, mutant)| library.has(&mutant.file));
+    for tests in own().map(|(_, mutant)| mutant.tests.as_str()).collect::<BTreeSet<_>>() {
+        if is_noticed(program, mutants.len(), tests)? {
+            return Err(format!("the tests {tests} fail without a mutant"));
+        }
+    }
+    let mut survivors = 0;
+    for (number, mutant) in own() {
+        if !is_noticed(program, number, &mutant.tests)? {
+            survivors += 1;
+            println!("{}: '{}' for '{}'", mutant.file, mutant.instead, mutant.expression);
+        }
+    }
+    Ok(survivors)
+}
+
 /// Tries all of the list. Fails where one is not noticed, or where the tests fail without any.
 pub fn mutate() -> Result<(), String> {
     let root = root()?;
@@ -82,23 +100,16 @@ pub fn mutate() -> Result<(), String> {
     let mutants = list()?;
     copy(&root, &to)?;
     insert(&to, &mutants)?;
-    let program = match build(&root, &to, Level::Quick, &[])? {
-        Built::Programs(mut paths) => Program { path: paths.remove(0), copy: to },
+    let paths = match build(&root, &to, Level::Quick, &[])? {
+        Built::Programs(paths) => paths,
         Built::Refused(errors) => {
             return Err(errors.into_iter().map(|error| error.text).collect());
         }
     };
     let mut survivors = 0;
-    for tests in mutants.iter().map(|mutant| mutant.tests.as_str()).collect::<BTreeSet<_>>() {
-        if is_noticed(&program, mutants.len(), tests)? {
-            return Err(format!("the tests {tests} fail without a mutant"));
-        }
-    }
-    for (number, mutant) in mutants.iter().enumerate() {
-        if !is_noticed(&program, number, &mutant.tests)? {
-            survivors += 1;
-            println!("{}: '{}' for '{}'", mutant.file, mutant.instead, mutant.expression);
-        }
+    for (library, path) in LIBRARIES.iter().zip(paths) {
+        let program = Program { path, copy: to.clone() };
+        survivors += try_all(&program, &mutants, library)?;
     }
     println!("{} mutants, {survivors} not noticed", mutants.len());
     if survivors == 0 { Ok(()) } else { Err("a test is missing".to_owned()) }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::command::root;
 
-use super::copy::{self, Built, CompilerError, Level, build};
+use super::copy::{self, Built, CompilerError, LIBRARIES, Level, build};
 use super::decided::{Decided, Verdict, key};
 use super::equivalent;
 use super::generate::{self, Mutant};
@@ -17,42 +17,42 @@ use super::program::{Outcome, Program};
 
 /// What computes figures, in the order in which it is tried where no paths are given.
 const FIGURES: &[&str] = &[
-    "src/stats",
-    "src/run/counts.rs",
-    "src/run/rates.rs",
-    "src/run/figures.rs",
-    "src/run/summary.rs",
-    "src/run/marks.rs",
-    "src/run/recovered.rs",
-    "src/run/analysis.rs",
-    "src/run/compared.rs",
-    "src/run/overhead.rs",
-    "src/run/pairs.rs",
-    "src/run/search.rs",
-    "src/run/stalls.rs",
-    "src/run/start.rs",
-    "src/run/clocks.rs",
-    "src/pattern/bandwidth/figures.rs",
-    "src/pattern/bandwidth/window.rs",
-    "src/pattern/latency/figures.rs",
-    "src/pattern/load/figures.rs",
-    "src/pattern/load/landmarks.rs",
-    "src/pattern/oneway/figures.rs",
-    "src/pattern/rpc/figures.rs",
-    "src/pattern/rpc/lengths.rs",
-    "src/pattern/stream/figures.rs",
-    "src/pattern/stream/kept.rs",
-    "src/sample",
-    "src/clock/calibrate.rs",
-    "src/clock/check.rs",
-    "src/clock/chosen.rs",
-    "src/clock/offset",
-    "src/clock/stamped.rs",
-    "src/clock/timebase.rs",
-    "src/clock/device.rs",
-    "src/clock/exchange.rs",
-    "src/clock/counter.rs",
-    "src/clock/timer.rs",
+    "core/src/stats",
+    "core/src/run/counts.rs",
+    "core/src/run/rates.rs",
+    "core/src/run/figures.rs",
+    "core/src/run/summary.rs",
+    "core/src/run/marks.rs",
+    "core/src/run/recovered.rs",
+    "core/src/run/analysis.rs",
+    "core/src/run/compared.rs",
+    "core/src/run/overhead.rs",
+    "core/src/run/pairs.rs",
+    "core/src/run/search.rs",
+    "core/src/run/stalls.rs",
+    "core/src/run/start.rs",
+    "core/src/run/clocks.rs",
+    "core/src/pattern/bandwidth/figures.rs",
+    "core/src/pattern/bandwidth/window.rs",
+    "core/src/pattern/latency/figures.rs",
+    "core/src/pattern/load/figures.rs",
+    "core/src/pattern/load/landmarks.rs",
+    "core/src/pattern/oneway/figures.rs",
+    "core/src/pattern/rpc/figures.rs",
+    "core/src/pattern/rpc/lengths.rs",
+    "core/src/pattern/stream/figures.rs",
+    "core/src/pattern/stream/kept.rs",
+    "core/src/sample",
+    "core/src/clock/calibrate.rs",
+    "core/src/clock/check.rs",
+    "core/src/clock/chosen.rs",
+    "core/src/clock/offset",
+    "core/src/clock/stamped.rs",
+    "core/src/clock/timebase.rs",
+    "core/src/clock/device.rs",
+    "core/src/clock/exchange.rs",
+    "core/src/clock/counter.rs",
+    "core/src/clock/timer.rs",
 ];
 /// Which tests are asked together: those of the file, of its folder and the others, of each the
 /// quickest first.
@@ -110,7 +110,7 @@ pub fn mutate_all(paths: &[&str]) -> Result<(), String> {
         decided.keep(&one.key, &Verdict::Refused)?;
     }
     let mut judges = Vec::new();
-    for (path, suite) in paths.into_iter().zip([LIBRARY, RECOMPUTE]) {
+    for (path, suite) in paths.into_iter().zip([LIBRARY, LIBRARY, RECOMPUTE]) {
         let program = Program { path, copy: to.clone() };
         let reached = reached(&program, suite.longest)?;
         judges.push(Judge { suite, program, reached });
@@ -135,11 +135,13 @@ pub fn mutate_all(paths: &[&str]) -> Result<(), String> {
 
 /// The sources below the paths, without the files that only tests have.
 fn sources(root: &Path, paths: &[&str]) -> Result<Vec<Source>, String> {
-    let listed = Command::new("git").args(["ls-files", "--", "src"]).current_dir(root).output();
+    let listed = Command::new("git").arg("ls-files").current_dir(root).output();
     let listed = listed.map_err(|error| format!("git ls-files: {error}"))?.stdout;
     let mut all = Vec::new();
     let mut of_tests = Vec::new();
-    for file in String::from_utf8_lossy(&listed).lines().filter(|file| file.ends_with(".rs")) {
+    let is_source =
+        |file: &&str| file.ends_with(".rs") && LIBRARIES.iter().any(|library| library.has(file));
+    for file in String::from_utf8_lossy(&listed).lines().filter(is_source) {
         let text = copy::read(root, file)?;
         let modules = generate::test_modules(&text).map_err(|error| format!("{file}: {error}"))?;
         let folder = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
@@ -278,9 +280,9 @@ impl Judge {
     }
 }
 
-/// `src/stats/rate.rs` is `stats::rate`.
+/// `core/src/stats/rate.rs` is `stats::rate`.
 fn module(file: &str) -> String {
-    let file = file.strip_prefix("src/").unwrap_or(file);
+    let file = copy::in_library(file);
     let file = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
     file.replace('/', "::")
 }

@@ -125,6 +125,21 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
     lines
 }
 
+/// Whether a graph's figures are of messages of one size: not those of a workload's many lengths,
+/// where the size of a case is its longest.
+pub fn is_of_one_size(graph: &Graph) -> bool {
+    let metric = graph.metric.as_str();
+    metric != Metric::Short.name() && metric != RateMetric::Slowdown.name()
+}
+
+/// Whether rows of a series differ in their rates, and the axes do not say so.
+pub fn rates_differ(graph: &Graph, lines: &[Line<'_>]) -> bool {
+    let rate = |line: &Line<'_>| line.run.case.on_axis(Axis::Rate);
+    let differ =
+        |two: &[Line<'_>]| two[0].series == two[1].series && rate(&two[0]) != rate(&two[1]);
+    !columns(graph.kind).contains(&Axis::Rate) && lines.windows(2).any(differ)
+}
+
 fn rate_of(run: &Run, metric: RateMetric) -> Option<f64> {
     Some(Figure::Rate(metric).of(run)?.0)
 }

@@ -14,7 +14,7 @@ use crate::report::model::{
 use crate::report::number::{PERCENT, Room, THOUSANDS, compact, short};
 use crate::report::scale::Scale;
 use crate::report::warnings::mark;
-use lines::{Beside, Line, MANY_MISSED, columns, lines, shown};
+use lines::{Beside, Line, MANY_MISSED, columns, is_of_one_size, lines, rates_differ, shown};
 
 /// A figure that differs from a published one by at most this share is near it: machines of one
 /// kind differ by as much.
@@ -103,7 +103,14 @@ fn table(graph: &Graph, lines: &[Line<'_>]) -> Option<Table> {
     if !graph.also.is_empty() {
         fields.push(text("figure", |row: &Row<'_>| row.line.metric));
     }
-    fields.extend(columns(graph.kind).iter().enumerate().map(|(at, axis)| place(*axis, at)));
+    let axes = columns(graph.kind).iter().enumerate();
+    let axes = axes.filter(|(_, axis)| **axis != Axis::Size || is_of_one_size(graph));
+    fields.extend(axes.map(|(at, axis)| place(*axis, at)));
+    // A sweep of rates against something else has rows of several.
+    fields.extend(rates_differ(graph, lines).then(|| {
+        let rate = |row: &Row<'_>| row.line.run.case.on_axis(Axis::Rate);
+        number("offered", "k/s", move |row| Some(Cell::figure(rate(row)?, None, THOUSANDS)))
+    }));
     let ours = move |row: &Row<'_>| match row.line.figure {
         Some((value, interval)) => {
             let quantile = (scale == Scale::Time).then_some(graph.quantile);

@@ -1,7 +1,7 @@
 //! The plots of a study's graphs. What was published is hollow and dashed, in the colour of the
 //! series that it is compared with; ours is solid.
 
-use super::lines::{Beside, Line, columns, is_beside, references};
+use super::lines::{Beside, Line, columns, is_beside, is_of_one_size, rates_differ, references};
 use crate::options::grouped;
 use crate::plan::study::{Axis as Against, Graph, GraphKind, Point as Figure, Reference, Spread};
 use crate::record::schema::{Metric, Run};
@@ -213,7 +213,9 @@ fn against(graph: &Graph, lines: &[Line<'_>]) -> Plot {
         }
     }));
     let placed = series.iter().filter(|one| one.style != Style::PublishedLevel);
-    let ticks = distinct(placed.flat_map(|one| &one.points).map(|point| point.x));
+    // Also where a point has no value: what was asked for is on the axis.
+    let asked = lines.iter().map(Line::x).filter(|x| x.is_finite() && *x > 0.0);
+    let ticks = distinct(placed.flat_map(|one| &one.points).map(|point| point.x).chain(asked));
     let values =
         || series.iter().flat_map(|one| &one.points).map(|point| point.y).chain(ends.clone());
     let range = match is_linear {
@@ -259,12 +261,21 @@ fn around(values: impl Iterator<Item = f64>, room: f64) -> [f64; 2] {
 
 /// A figure of each series, side by side.
 fn bars(graph: &Graph, lines: &[Line<'_>]) -> Plot {
+    let several_rates = rates_differ(graph, lines);
     let lines: Vec<&Line<'_>> = lines.iter().filter(|line| line.metric == graph.metric).collect();
-    let several = lines.windows(2).any(|two| two[0].run.case.size != two[1].run.case.size);
-    let name = |slot: usize| match lines[slot] {
-        _ if lines.len() > NAMED => format!("#{slot}"),
-        line if several => format!("{} {}", line.series, bytes(line.run.case.size.0)),
-        line => line.series.to_owned(),
+    let differ = |two: &[&Line<'_>]| two[0].run.case.size != two[1].run.case.size;
+    let several = is_of_one_size(graph) && lines.windows(2).any(differ);
+    let name = |slot: usize| {
+        let line = lines[slot];
+        let size = several.then(|| bytes(line.run.case.size.0));
+        let rate = line.run.case.on_axis(Against::Rate).filter(|_| several_rates).map(pace);
+        match lines.len() > NAMED {
+            true => format!("#{slot}"),
+            false => {
+                let words = [Some(line.series.to_owned()), size, rate];
+                words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+            }
+        }
     };
     let mut series = Vec::new();
     for (slot, line) in lines.iter().enumerate() {

@@ -1,0 +1,341 @@
+//! The agent process: runs one role of one round, commanded over its standard input and output.
+//!
+//! The main thread sleeps while a round runs in the case's threads (`thread.rs`). The control
+//! thread sleeps in `read`; on `Stop` or `Expect` it sets the gate of a loop and interrupts its
+//! sleep.
+
+use crate::agent::clock_answers;
+use crate::agent::error::{AgentError, unable};
+use crate::agent::execution::FindExecution;
+use crate::agent::host_probe;
+use crate::agent::remote_memory;
+use crate::agent::thread::{LoopControl, RoleRunner, ThreadBarrier, ThreadCommand, ThreadReport};
+use crate::clock::exchange::Local;
+use crate::control::frame::{self, FrameError};
+use crate::control::protocol::*;
+use crate::host::{self, interrupt};
+use crate::plan::{Case, PatternRef};
+use crate::sample::arena::Arena;
+use crate::transport::TransportKind;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The hidden command that makes a process an agent.
+pub const RUN_ROLE: &str = "run-role";
+/// Time limit of the greeting. A controller greets at once.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long threads may take to exit when one of them failed.
+const LEAVING: Duration = Duration::from_millis(500);
+/// Messages of the controller that were read and not yet taken: it sends the next when the last was
+/// answered.
+const MOST_WAITING: usize = 2;
+/// Interval between two looks whether the device is still there. A kernel that waits with its
+/// removal until this process lets go of it says nothing else (Soft-RoCE).
+const LOOK: Duration = Duration::from_secs(2);
+/// Interval between two checks of their exit.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Serves one session over standard input and output; returns the exit code.
+pub fn main(patterns: FindExecution) -> u8 {
+    // Not locked: another thread reports progress. Each frame is one write.
+    let mut output = io::stdout();
+    let watch = await_greeting();
+    let greeted = greet(&mut output);
+    drop(watch);
+    let served = greeted.and_then(|()| serve(patterns, &mut output));
+    let (wrong_use, sentence) = match served {
+        Ok(()) => return 0,
+        Err(error @ AgentError::NotGreeted) => return not_greeted(&error),
+        // The controller is gone.
+        Err(AgentError::Frame(FrameError::Closed)) => return 3,
+        Err(AgentError::Refused(sentence)) => (true, sentence),
+        Err(AgentError::Unable(sentence)) => (false, sentence),
+        Err(AgentError::Frame(error)) => (true, error.to_string()),
+    };
+    let _ = frame::write(&mut output, &FromAgent::Refused { wrong_use, sentence });
+    if wrong_use { 2 } else { 3 }
+}
+
+/// For a user who started an agent by hand: the message goes to stderr.
+fn not_greeted(error: &AgentError) -> u8 {
+    let _ = writeln!(io::stderr(), "wiregauge: {error}");
+    2
+}
+
+/// Ends the process if no greeting arrives in time; drop the returned guard once one has.
+fn await_greeting() -> Sender<()> {
+    let (greeted, watch) = mpsc::channel();
+    std::thread::spawn(move || {
+        if watch.recv_timeout(GREETING) == Err(RecvTimeoutError::Timeout) {
+            std::process::exit(not_greeted(&AgentError::NotGreeted).into());
+        }
+    });
+    greeted
+}
+
+/// The greeting: both sides must have the same version and secret.
+fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
+    let hello: ToAgent = match frame::read(&mut io::stdin().lock()) {
+        Err(FrameError::Closed) => return Err(AgentError::NotGreeted),
+        read => read?,
+    };
+    let ToAgent::Hello { magic, version, secret } = hello else {
+        return Err(AgentError::Refused("the controller did not send a greeting".into()));
+    };
+    if magic != MAGIC {
+        return Err(AgentError::Refused("the controller is not wiregauge".into()));
+    }
+    if version != VERSION {
+        return Err(AgentError::Refused(format!(
+            "the controller speaks version {version} of the control protocol and this agent \
+             version {VERSION}: run the same wiregauge on both"
+        )));
+    }
+    // sshd passes no secret in the environment: whoever has the channel has logged in as this user.
+    let told = std::env::var(SECRET_VARIABLE).ok();
+    // The daemon has authenticated its controllers, too.
+    let connected = [host::SSH_CONNECTION, host::CONNECTION];
+    let is_let_in = told.is_none() && connected.iter().any(|n| std::env::var_os(n).is_some());
+    let known = told.and_then(|hex| crate::control::secret::from_hex(&hex));
+    if known != Some(secret) && !is_let_in {
+        return Err(AgentError::Refused(
+            "the controller's secret does not match this agent's".into(),
+        ));
+    }
+    let tool = env!("CARGO_PKG_VERSION").to_string();
+    frame::write(output, &FromAgent::Welcome { pid: std::process::id(), tool })?;
+    Ok(())
+}
+
+/// Starts the control thread, which stops or wakes these threads itself and passes on the rest.
+/// More messages than are due end the session, like a channel that is closed.
+fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
+    let (sender, control) = mpsc::sync_channel(MOST_WAITING);
+    std::thread::spawn(move || {
+        loop {
+            match frame::read(&mut io::stdin().lock()) {
+                Ok(ToAgent::Expect { thread, messages }) => {
+                    if let Some(thread) = threads.get(thread as usize) {
+                        thread.gate.expect(messages);
+                        thread.wake();
+                    }
+                }
+                Ok(ToAgent::Stop) | Err(_) => {
+                    threads.iter().for_each(LoopControl::stop);
+                    return;
+                }
+                Ok(other) => match sender.try_send(other) {
+                    Ok(()) => {}
+                    Err(TrySendError::Disconnected(_)) => return,
+                    Err(TrySendError::Full(_)) => {
+                        threads.iter().for_each(LoopControl::stop);
+                        return;
+                    }
+                },
+            }
+        }
+    });
+    control
+}
+
+fn serve(patterns: FindExecution, output: &mut impl io::Write) -> Result<(), AgentError> {
+    // Not in the `match`, where the lock would be held to its end and block the control thread.
+    let first: ToAgent = frame::read(&mut io::stdin().lock())?;
+    match first {
+        ToAgent::Open(case, assignment) => {
+            let find = |name: &str| patterns(name).map(|pattern| pattern as PatternRef);
+            let case = case.read(find).map_err(AgentError::Refused)?;
+            AgentThreads::start(case, *assignment, patterns)?.play(output)
+        }
+        ToAgent::Probe(request) => {
+            let said = match host_probe::probe(&request) {
+                Ok(probe) => FromAgent::Probed(Box::new(probe)),
+                Err(sentence) => FromAgent::Refused { wrong_use: true, sentence },
+            };
+            Ok(frame::write(output, &said)?)
+        }
+        ToAgent::AnswerClock(asked) => clock_answers::answer(&asked, &listen(Vec::new()), output),
+        _ => Err(FrameError::Closed.into()),
+    }
+}
+
+/// What a thread reports, with its number.
+type Report = (usize, Result<ThreadReport, AgentError>);
+
+/// The threads of this end, and the control channel.
+struct AgentThreads {
+    control: Receiver<ToAgent>,
+    threads: Vec<AgentThread>,
+    reports: Receiver<Report>,
+    /// The clock of an agent that sends its samples to another host.
+    remote: Option<Local>,
+    transport: TransportKind,
+}
+
+/// One of the threads.
+struct AgentThread {
+    ask: Sender<ThreadCommand>,
+    thread: JoinHandle<()>,
+    loop_control: Arc<LoopControl>,
+}
+
+impl AgentThreads {
+    /// Starts the threads; each begins to open its endpoints.
+    fn start(
+        case: Case,
+        assignment: Assignment,
+        patterns: FindExecution,
+    ) -> Result<AgentThreads, AgentError> {
+        let name = case.pattern.name();
+        let unknown = || AgentError::Refused(format!("unknown pattern '{name}'"));
+        let pattern = patterns(name).ok_or_else(unknown)?;
+        interrupt::install().map_err(unable("installing a signal handler"))?;
+        let remote = assignment.remote_rows.map(|_| assignment.clock);
+        // A thread may have many connections.
+        host::allow_descriptors();
+        let memory =
+            remote_memory::memory(&case, &assignment).map_err(unable("the sample memory"))?;
+        let elsewhere = assignment.cpu_beside();
+        let (case, assignment) = (Arc::new(case), Arc::new(assignment));
+        let barrier = Arc::new(ThreadBarrier::new(memory.len()));
+        let (says, reports) = mpsc::channel();
+        let mut threads = Vec::new();
+        for (number, arena) in memory.into_iter().enumerate() {
+            let (ask, commands) = mpsc::channel();
+            let loop_control = Arc::new(LoopControl::default());
+            let runner = RoleRunner {
+                case: Arc::clone(&case),
+                assignment: Arc::clone(&assignment),
+                pattern,
+                number,
+                arena,
+                elsewhere,
+                control: Arc::clone(&loop_control),
+                barrier: Arc::clone(&barrier),
+                commands,
+                reports: says.clone(),
+            };
+            let named = std::thread::Builder::new().name(format!("{number}"));
+            let thread = named.spawn(move || runner.run()).map_err(unable("starting a thread"))?;
+            threads.push(AgentThread { ask, thread, loop_control });
+        }
+        let control = listen(threads.iter().map(|one| Arc::clone(&one.loop_control)).collect());
+        Ok(AgentThreads { control, threads, reports, remote, transport: case.transport })
+    }
+
+    /// Runs the round, from the addresses to the outcomes.
+    fn play(mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
+        let played = self.run_to_end(output);
+        if played.is_err() {
+            self.threads.iter().for_each(|one| one.loop_control.stop());
+        }
+        // All drop their endpoints at once: an adapter takes some time for each.
+        let threads: Vec<_> = self.threads.drain(..).map(|one| one.thread).collect();
+        // Where one failed the others have time for an orderly exit: they may have names to remove.
+        let deadline = played.is_err().then(|| Instant::now() + LEAVING);
+        let is_early = || deadline.is_none_or(|deadline| Instant::now() < deadline);
+        while threads.iter().any(|thread| !thread.is_finished()) && is_early() {
+            std::thread::sleep(PAUSE);
+        }
+        played
+    }
+
+    fn run_to_end(&mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
+        let addresses = self.each(|said| match said {
+            ThreadReport::Opened(addresses) => Some(addresses),
+            _ => None,
+        })?;
+        frame::write(output, &FromAgent::Opened(addresses))?;
+        let Ok(ToAgent::Connect(others)) = self.control.recv() else {
+            return Err(FrameError::Closed.into());
+        };
+        if others.len() != self.threads.len() {
+            let sentence = "the controller sent addresses for another number of threads";
+            return Err(AgentError::Refused(sentence.into()));
+        }
+        for (member, others) in self.threads.iter().zip(others) {
+            let _ = member.ask.send(ThreadCommand::Connect(others));
+        }
+        let settings = self.each(|said| match said {
+            ThreadReport::Connected(settings) => Some(settings),
+            _ => None,
+        })?;
+        let device = settings.first().and_then(self.transport.descriptor().device_path);
+        frame::write(output, &FromAgent::Connected(settings))?;
+        let Ok(ToAgent::Start(at)) = self.control.recv() else {
+            return Err(FrameError::Closed.into());
+        };
+        for member in &self.threads {
+            let _ = member.ask.send(ThreadCommand::Start(at));
+        }
+        self.report_ends(device.as_ref(), output)?;
+        // Endpoints live until the controller knows of the end, so that the peer can read all that
+        // is in flight before it sees a closed connection.
+        while self.control.recv().is_ok() {}
+        Ok(())
+    }
+
+    /// Waits for one report of each thread.
+    fn each<T>(&self, take: impl Fn(ThreadReport) -> Option<T>) -> Result<Vec<T>, AgentError> {
+        let mut all: Vec<Option<T>> = self.threads.iter().map(|_| None).collect();
+        while all.iter().any(Option::is_none) {
+            let (number, said) = self.reports.recv().map_err(|_| FrameError::Closed)?;
+            if let (Some(place), Some(taken)) = (all.get_mut(number), take(said?)) {
+                *place = Some(taken);
+            }
+        }
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// The next report of a thread, while this device is there.
+    fn next_report(&self, device: Option<&(String, PathBuf)>) -> Result<Report, AgentError> {
+        let Some((name, file)) = device else {
+            return self.reports.recv().map_err(|_| FrameError::Closed.into());
+        };
+        loop {
+            match self.reports.recv_timeout(LOOK) {
+                Ok(report) => return Ok(report),
+                Err(RecvTimeoutError::Disconnected) => return Err(FrameError::Closed.into()),
+                Err(RecvTimeoutError::Timeout) if file.exists() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(AgentError::Unable(format!(
+                        "the device {name} was removed while the round ran"
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Reports how the threads ended, once all have: nothing is sent while a round runs. A failure
+    /// is reported at once.
+    fn report_ends(
+        &self,
+        device: Option<&(String, PathBuf)>,
+        output: &mut impl io::Write,
+    ) -> Result<(), AgentError> {
+        let mut held: Vec<(usize, Box<Outcome>, Arena)> = Vec::new();
+        let (mut missing, mut at_once) = (self.threads.len(), false);
+        while missing > 0 {
+            let (number, said) = self.next_report(device)?;
+            let ThreadReport::Ended(outcome, arena) = said? else { continue };
+            missing -= 1;
+            at_once |= !outcome.ended.as_planned();
+            held.push((number, outcome, arena));
+            if missing > 0 && !at_once {
+                continue;
+            }
+            for (number, outcome, arena) in held.drain(..) {
+                let thread = number as u32;
+                if let Some(clock) = &self.remote {
+                    remote_memory::send_rows(thread, &arena, clock, output)?;
+                }
+                frame::write(output, &FromAgent::Ended { thread, outcome })?;
+            }
+        }
+        Ok(())
+    }
+}

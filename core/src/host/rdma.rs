@@ -1,0 +1,113 @@
+//! The links of RDMA devices, as the kernel states them.
+
+use super::Tree;
+use std::path::PathBuf;
+
+/// Most devices and most ports of one that are looked at.
+const MOST: usize = 64;
+
+/// A port of an RDMA device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RdmaLink {
+    /// Device and port, as `mlx5_0/1`.
+    pub name: String,
+    /// The generation of its signal, as `FDR`; `None` where the kernel says none.
+    pub generation: Option<String>,
+    /// Whether software emulates the device: its stated rate is then made up.
+    pub emulated: bool,
+}
+
+/// The NUMA node of an RDMA device, or of the first one; `None` where the kernel knows none (-1).
+pub fn rdma_node(tree: &Tree, device: Option<&str>) -> Option<u32> {
+    let first = || tree.names("/sys/class/infiniband").into_iter().next();
+    let device = device.map(str::to_owned).or_else(first)?;
+    tree.number(&format!("/sys/class/infiniband/{device}/device/numa_node"))
+}
+
+/// The folder of the file by which programs use an RDMA device. It goes as soon as the device is
+/// removed; the device's own folder may stay until the last program has let go of it.
+pub fn rdma_file(tree: &Tree, device: &str) -> Option<PathBuf> {
+    const FILES: &str = "/sys/class/infiniband_verbs";
+    let folders = tree.names(FILES).into_iter().map(|name| format!("{FILES}/{name}"));
+    let mut own = folders.filter(|folder| {
+        tree.text(&format!("{folder}/ibdev")).is_some_and(|name| name.trim() == device)
+    });
+    own.next().map(PathBuf::from)
+}
+
+/// All ports of a machine.
+pub fn rdma_links(tree: &Tree) -> Vec<RdmaLink> {
+    let mut links = Vec::new();
+    for device in tree.names("/sys/class/infiniband").iter().take(MOST) {
+        let folder = format!("/sys/class/infiniband/{device}");
+        // rxe and siw name the network interface that they send over; hardware does not.
+        let software = tree.text(&format!("{folder}/parent")).is_some()
+            || device.starts_with("rxe")
+            || device.starts_with("siw");
+        for port in tree.names(&format!("{folder}/ports")).iter().take(MOST) {
+            let rate = tree.text(&format!("{folder}/ports/{port}/rate"));
+            links.push(RdmaLink {
+                name: format!("{device}/{port}"),
+                generation: rate.as_deref().and_then(generation),
+                emulated: software,
+            });
+        }
+    }
+    links
+}
+
+/// `EDR` of `100 Gb/sec (4X EDR)`. Only links of four lanes: those are what was published.
+fn generation(rate: &str) -> Option<String> {
+    let (_, inside) = rate.split_once('(')?;
+    let generation = inside.trim_end_matches(')').strip_prefix("4X ")?;
+    (!generation.is_empty()).then(|| generation.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::fake::Fake;
+    use super::*;
+
+    #[test]
+    fn the_node_of_an_adapter_is_what_the_kernel_knows() {
+        let fake = Fake::new(&[
+            ("sys/class/infiniband/mlx5_0/device/numa_node", "1\n"),
+            ("sys/class/infiniband/mlx5_1/device/numa_node", "-1\n"),
+        ]);
+        let node = |device| rdma_node(&fake.tree, device);
+        assert_eq!((node(None), node(Some("mlx5_0"))), (Some(1), Some(1)));
+        assert_eq!((node(Some("mlx5_1")), node(Some("rxe0"))), (None, None));
+    }
+
+    #[test]
+    fn the_file_of_a_device_is_found_by_its_name() {
+        let fake = Fake::new(&[
+            ("sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_0\n"),
+            ("sys/class/infiniband_verbs/uverbs1/ibdev", "mlx5_1\n"),
+        ]);
+        let found = rdma_file(&fake.tree, "mlx5_1");
+        assert_eq!(found, Some(PathBuf::from("/sys/class/infiniband_verbs/uverbs1")));
+        assert_eq!(rdma_file(&fake.tree, "mlx5_2"), None);
+    }
+
+    #[test]
+    fn a_link_shows_its_generation_and_an_emulated_one_that_it_is() {
+        let fake = Fake::new(&[
+            ("sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)\n"),
+            ("sys/class/infiniband/mlx5_1/ports/1/rate", "2.5 Gb/sec (1X SDR)\n"),
+            ("sys/class/infiniband/soft/parent", "eth0\n"),
+            ("sys/class/infiniband/soft/ports/1/rate", "10 Gb/sec (4X SDR)\n"),
+        ]);
+        let links = rdma_links(&fake.tree);
+        let seen: Vec<(&str, Option<&str>, bool)> =
+            links.iter().map(|l| (l.name.as_str(), l.generation.as_deref(), l.emulated)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("mlx5_0/1", Some("EDR"), false),
+                ("mlx5_1/1", None, false),
+                ("soft/1", Some("SDR"), true)
+            ]
+        );
+    }
+}

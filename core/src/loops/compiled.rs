@@ -1,0 +1,113 @@
+//! For which endpoints, wait modes and clocks the measured loops are compiled: the one place where
+//! a `Box<dyn Endpoint>` becomes a type.
+//!
+//! Loops are compiled apart for the transports whose messages cost less than a microsecond, with
+//! the processor's counter; all else shares one copy. A call through a table costs 1 to 2 ns, and
+//! a poll or a post is a system call there, of 200 ns at least.
+
+use super::waiter::{AnyWaiter, Busy, Waiter};
+use super::{Ended, LoopContext};
+use crate::clock::{AnyClock, Clock, Tsc};
+use crate::transport::Endpoint;
+use crate::transport::counter::FinalCounters;
+use crate::transport::endpoint_set::EndpointSet;
+use crate::transport::null::NullEndpoint;
+use crate::transport::shm::ShmEndpoint;
+use crate::transport::verbs::{LeanSend, LeanWrite, VerbsEndpoint};
+use std::any::Any;
+
+/// The context of a loop whose endpoints are of any transport.
+pub type AnyContext<'a, 'm, E> = LoopContext<'a, 'm, E, AnyWaiter, AnyClock>;
+
+/// A measured loop before its endpoint, wait mode and clock are known.
+pub trait Compiled {
+    /// Runs it over these.
+    fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended;
+
+    /// What it has counted, when the round is over.
+    fn finish(self: Box<Self>) -> FinalCounters {
+        FinalCounters::new()
+    }
+}
+
+/// The same over several endpoints. Its wait mode is looked at once a wait.
+pub trait CompiledOverSet {
+    /// Runs it over these.
+    fn run<E: Endpoint, C: Clock>(
+        &self,
+        context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
+    ) -> Ended;
+}
+
+/// The context with another endpoint, wait mode and clock.
+macro_rules! with {
+    ($context:expr, $endpoint:expr, $waiter:expr, $clock:expr) => {
+        LoopContext {
+            endpoint: $endpoint,
+            waiter: $waiter,
+            clock: $clock,
+            gate: $context.gate,
+            plan: $context.plan,
+            generator: $context.generator.take(),
+            recorder: &mut *$context.recorder,
+        }
+    };
+}
+
+/// Runs a loop in the copy that is compiled for this endpoint, wait mode and clock.
+pub fn run<L: Compiled>(
+    mut context: AnyContext<'_, '_, Box<dyn Endpoint>>,
+    measured: &mut L,
+) -> Ended {
+    if let AnyClock::Tsc = context.clock {
+        let ended = run_apart::<ShmEndpoint, L>(&mut context, measured)
+            .or_else(|| run_apart::<VerbsEndpoint<LeanSend>, L>(&mut context, measured))
+            .or_else(|| run_apart::<VerbsEndpoint<LeanWrite>, L>(&mut context, measured))
+            .or_else(|| run_apart::<VerbsEndpoint, L>(&mut context, measured))
+            .or_else(|| run_apart::<NullEndpoint, L>(&mut context, measured));
+        if let Some(ended) = ended {
+            return ended;
+        }
+    }
+    measured.run(context)
+}
+
+/// Runs a loop where the endpoint is an `E`.
+fn run_apart<E: Endpoint, L: Compiled>(
+    context: &mut AnyContext<'_, '_, Box<dyn Endpoint>>,
+    measured: &mut L,
+) -> Option<Ended> {
+    let any: &mut dyn Any = &mut **context.endpoint;
+    let endpoint = any.downcast_mut::<E>()?;
+    Some(match context.waiter.sleeps() {
+        true => measured.run(with!(context, endpoint, context.waiter, Tsc)),
+        false => measured.run(with!(context, endpoint, Busy, Tsc)),
+    })
+}
+
+/// Runs a loop in the copy that is compiled for these endpoints and this clock.
+pub fn run_over_set<L: CompiledOverSet>(
+    mut context: AnyContext<'_, '_, EndpointSet<Box<dyn Endpoint>>>,
+    measured: &L,
+) -> Ended {
+    if let AnyClock::Tsc = context.clock {
+        let ended = run_set_apart::<ShmEndpoint, L>(&mut context, measured)
+            .or_else(|| run_set_apart::<VerbsEndpoint<LeanSend>, L>(&mut context, measured))
+            .or_else(|| run_set_apart::<VerbsEndpoint, L>(&mut context, measured));
+        if let Some(ended) = ended {
+            return ended;
+        }
+    }
+    measured.run(context)
+}
+
+/// Runs a loop where all endpoints are an `E`.
+fn run_set_apart<E: Endpoint, L: CompiledOverSet>(
+    context: &mut AnyContext<'_, '_, EndpointSet<Box<dyn Endpoint>>>,
+    measured: &L,
+) -> Option<Ended> {
+    let mut typed = context.endpoint.take_typed::<E>()?;
+    let ended = measured.run(with!(context, &mut typed, context.waiter, Tsc));
+    context.endpoint.put_back(typed);
+    Some(ended)
+}

@@ -1,0 +1,65 @@
+//! Runs of `bandwidth`: bytes and messages that arrived per second.
+
+use super::{Bandwidth, Direction, Spec};
+use crate::pattern::prelude::*;
+use crate::view::compared::{Compared, Named, ends_of, told_apart};
+use crate::view::model::Rank;
+use crate::view::number::{GIGABITS, MEGABYTES, THOUSANDS};
+
+/// As records name the pattern.
+const NAME: &str = "bandwidth";
+
+fn spec(run: &Run) -> Spec {
+    run.case.spec(NAME).unwrap_or_default()
+}
+
+impl PatternView for Bandwidth {
+    /// The highest bandwidth of all cases.
+    fn answer(&self, record: &Record) -> Vec<String> {
+        let runs: Vec<&Run> = record.runs.iter().filter(|run| run.case.pattern == NAME).collect();
+        // A survey and a study answer with more than that, a matrix of pairs by its own table.
+        let is_own = runs.len() == record.runs.len() && record.plan.pairs.is_none();
+        let names = told_apart(&runs, |run| format!("{} at {}", ends_of(run), run.case.size));
+        let named = |(run, name): (&&Run, String)| {
+            let rate = run.rate(RateMetric::Bandwidth)?;
+            Some(Named { name, value: rate.value, interval: rate.interval })
+        };
+        let all: Vec<Named> = runs.iter().zip(names).filter(|_| is_own).filter_map(named).collect();
+        match all.as_slice() {
+            [one] => vec![format!("{}: {}.", one.name, one.text(GIGABITS, "Gb/s"))],
+            all => {
+                let (word, what, unit) = ("highest", "bandwidth", "Gb/s");
+                let highest = Compared { word, what, scale: GIGABITS, unit, more_is_better: true };
+                highest.best(all).into_iter().collect()
+            }
+        }
+    }
+
+    fn section(&self, record: &Record) -> Option<Section> {
+        let runs = || record.runs.iter().filter(|run| run.case.pattern == NAME);
+        let rate = |metric, scale| move |run: &&Run| Cell::rate(Some(run), metric, scale);
+        let hosts = |run: &&Run| record.plan.hosts_of(&run.case);
+        let pair = record.plan.pairs.map(|_| text("pair", hosts).show(Show::Page));
+        let fields = [
+            text("ways", |run: &&Run| match spec(run).direction {
+                Direction::Uni => "one",
+                Direction::Bi => "both",
+            }),
+            number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)).rank(Rank::Label),
+            number("window", "", |run: &&Run| Cell::Count(spec(run).window.into()))
+                .rank(Rank::More),
+            figure("MB/s", "", rate(RateMetric::Bandwidth, MEGABYTES)),
+            figure("Gb/s", "", rate(RateMetric::Bandwidth, GIGABITS)),
+            figure("k msg/s", "", rate(RateMetric::MessageRate, THOUSANDS)).key("rate"),
+            number("n", "", |run: &&Run| Cell::Count(run.counts.received)),
+            number("lost", "", |run: &&Run| Cell::lost(run.counts.lost)),
+        ];
+        let table =
+            Table::of(runs(), own(record).into_iter().chain(pair).chain(ends()).chain(fields))?;
+        let caption = "Bandwidth of the payload that arrived, by the receiver's clock";
+        let table = table.caption(Note::new(caption, Show::Page));
+        let results = vec![Table { id: "rate-table".into(), ..table }];
+        let section = Section::new("bandwidth", "Bandwidth").of_runs(runs());
+        Some(Section { results, ..section })
+    }
+}

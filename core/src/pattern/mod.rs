@@ -1,0 +1,29 @@
+//! The patterns: what is measured. Read this first.
+//!
+//! A pattern is a folder: its options as data, its specification (limits, what it needs of a
+//! transport), its measured loops, how its samples become figures, its tables and plots. The stages
+//! before it define what they need of a pattern as traits and are given the [`registry`]; none of
+//! them knows a pattern by name. To add one: a folder, one line in the registry, one row in
+//! METHOD.md.
+#![warn(missing_docs)]
+
+pub mod bandwidth;
+pub mod latency;
+pub mod load;
+pub mod oneway;
+pub mod options;
+pub mod prelude;
+pub mod registry;
+pub mod rpc;
+mod schedule_options;
+pub mod stream;
+pub mod survey;
+
+use crate::run::analysis::PatternAnalysis;
+use crate::view::PatternView;
+use options::PatternOptions;
+
+/// A pattern: all that the stages need of one.
+pub trait Pattern: PatternAnalysis + PatternView + PatternOptions {}
+
+impl<P: PatternAnalysis + PatternView + PatternOptions> Pattern for P {}

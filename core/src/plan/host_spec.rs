@@ -1,0 +1,133 @@
+//! The host on which the server's end runs, where that is another one than this, and how it is
+//! reached. Pure.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Another host, as it was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSpec {
+    /// Its name, as ssh is told it, or where its agent stands.
+    pub host: String,
+    /// Host and port of the agent that stands there; `None`: it is reached by ssh.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// ssh with its own arguments.
+    pub ssh: Vec<String>,
+    /// Where wiregauge is there; `None`: where its shell finds it.
+    pub binary: Option<String>,
+    /// Whether this program is copied there, and removed afterwards.
+    pub push: bool,
+    /// Settings of transports that this host has of its own, by the names of their options, such as
+    /// the name of its RDMA device. The cases that use them have them in the record.
+    #[serde(skip)]
+    pub own: BTreeMap<String, String>,
+    /// What its agent and this program share where a launcher has started both. It is in no record.
+    #[serde(skip)]
+    pub key: Option<JobKey>,
+}
+
+/// What the processes of one job share, and nobody else knows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct JobKey(pub [u8; 32]);
+
+impl std::fmt::Debug for JobKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JobKey")
+    }
+}
+
+/// What a host's name begins with where an agent stands there.
+pub const AGENT: &str = "agent:";
+/// The port of an agent where none is named.
+pub const AGENT_PORT: u16 = 7425;
+
+/// The host and the port of an address, such as `node07`, `node07:7425`, `[fe80::7%eth0]:7425`.
+pub fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            (host, if port.is_empty() { None } else { Some(port.strip_prefix(':')?) })
+        }
+        None => match text.split_once(':') {
+            // Of an IPv6 address it cannot be told where a port would begin.
+            Some((_, port)) if port.contains(':') => (text, None),
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let port = match port {
+        Some(port) => port.parse().ok().filter(|port| *port > 0)?,
+        None => port_else,
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
+    let is_plain = !host.is_empty() && !host.starts_with('-') && host.chars().all(plain);
+    is_plain.then(|| (host.to_string(), port))
+}
+
+/// The words of a command, as a shell parts them: by quotes and backslashes, up to a `#` that
+/// begins a word. `None`: no word, a quote without its other, or a backslash at the end.
+pub fn words(text: &str) -> Option<Vec<String>> {
+    shlex::split(text).filter(|words| !words.is_empty())
+}
+
+/// A path as one word of the far side's shell, whatever signs it has. `~/` at its beginning stays
+/// the home directory.
+pub fn quoted(path: &str) -> String {
+    let (home, rest) = match path.strip_prefix("~/") {
+        Some(rest) => ("~/", rest),
+        None => ("", path),
+    };
+    format!("{home}'{}'", rest.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_command_is_parted_at_blanks_outside_of_quotes() {
+        let parted = |text| words(text).map(|words| words.join("|"));
+        assert_eq!(parted("ssh"), Some("ssh".into()));
+        assert_eq!(parted(" ssh  -F '/a b/c' "), Some("ssh|-F|/a b/c".into()));
+        assert_eq!(
+            parted("ssh -o \"ProxyCommand=a 'b'\""),
+            Some("ssh|-o|ProxyCommand=a 'b'".into())
+        );
+        assert_eq!(parted("ssh ''"), Some("ssh|".into()));
+        assert_eq!(parted(r"ssh -o a\ b -p a#b # why"), Some("ssh|-o|a b|-p|a#b".into()));
+        assert_eq!((parted(""), parted("  "), parted("ssh 'a")), (None, None, None));
+        assert_eq!((parted("# why"), parted("ssh \\")), (None, None));
+    }
+
+    #[test]
+    fn an_agent_is_at_a_host_and_a_port() {
+        let at = |text| address(text, AGENT_PORT).map(|(host, port)| format!("{host} {port}"));
+        assert_eq!(at("node07"), Some("node07 7425".into()));
+        assert_eq!(at("node07:80"), Some("node07 80".into()));
+        assert_eq!(at("2001:db8::7"), Some("2001:db8::7 7425".into()));
+        assert_eq!(at("[2001:db8::7]"), Some("2001:db8::7 7425".into()));
+        assert_eq!(at("[fe80::7%eth0]:80"), Some("fe80::7%eth0 80".into()));
+        for wrong in ["", ":80", "a:", "a:0", "a:65536", "-a", "[::1", "[::1]80", "a b", "a/b"] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_one_word_for_a_shell() {
+        assert_eq!(quoted("/opt/a b/$(x)"), "'/opt/a b/$(x)'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted("~/bin/w g"), "~/'bin/w g'");
+    }
+
+    proptest! {
+        #[test]
+        fn words_that_are_quoted_are_read_back(
+            list in prop::collection::vec("[a-z \"]{0,8}", 1..5),
+        ) {
+            let typed: Vec<String> = list.iter().map(|word| format!("'{word}'")).collect();
+            prop_assert_eq!(words(&typed.join(" ")), Some(list));
+        }
+    }
+}

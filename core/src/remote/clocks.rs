@@ -1,0 +1,205 @@
+//! Comparison of two hosts' clocks before, during and after the rounds: a thread of the controller
+//! exchanges timestamps with an agent on the other host, both off the measuring CPUs.
+
+use crate::clock::exchange::{Cookie, ExchangeEnd, Local};
+use crate::clock::offset::Exchange;
+use crate::control::fault::Fault;
+use crate::control::protocol::*;
+use crate::control::secret;
+use crate::host::{self, ResourceUse};
+use crate::remote::host::{RemoteHost, ask};
+use crate::remote::locked;
+use crate::remote::process::{Agent, AgentMessage};
+use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
+use crate::units::InjectedClockError;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Exchanges before the first round, and the interval between them.
+const FIRST: usize = 200;
+const QUICK: Duration = Duration::from_millis(1);
+/// Exchanges per burst while rounds run. The first ones after a pause meet sleeping CPUs and cold
+/// caches on both hosts; those that follow at once are the shortest, which count.
+const BURST: usize = 10;
+/// Interval between two bursts: 50 exchanges per second use some 0.2 % of a CPU.
+const PAUSE: Duration = Duration::from_millis(190);
+/// Time limit of an answer.
+const ANSWER: Duration = Duration::from_millis(500);
+/// Fewest exchanges before the first round, for paths with a long delay.
+const LEAST: usize = 20;
+/// How long the last messages of an agent that has exited may take to be read.
+const LAST_WORD: Duration = Duration::from_millis(200);
+/// Time limit of the exchanges before a run, and after a round.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a comparison has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Datagrams sent by this host.
+    pub sent: u64,
+    /// CPU time of the asking thread.
+    pub cpu_ns: f64,
+    /// Datagrams sent by the other host and the CPU time of its thread; `None`: not reported.
+    pub remote: Option<(u64, f64)>,
+}
+
+/// The controller's side of a running comparison.
+pub struct Comparison {
+    agent: Agent,
+    rx: Receiver<AgentMessage>,
+    /// The thread asks while this exists.
+    shared: Arc<Shared>,
+    thread: JoinHandle<Cost>,
+}
+
+#[derive(Default)]
+struct Shared {
+    exchanges: Mutex<Vec<Exchange>>,
+    fault: Mutex<Option<String>>,
+}
+
+impl Shared {
+    /// Waits for `count` exchanges; after `patience`, `least` are enough.
+    fn wait_for(&self, count: usize, least: usize, patience: Duration) -> Result<(), Fault> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let found = locked(&self.exchanges).len();
+            let fault = locked(&self.fault).clone();
+            let is_late = Instant::now() > deadline;
+            if found >= count || (is_late && fault.is_none() && found >= least) {
+                return Ok(());
+            }
+            let goes_on = !is_late && fault.is_none();
+            let why = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
+            ensure!(
+                goes_on,
+                "cannot compare the clocks of the two hosts: only {found} clock exchanges were \
+                 answered{why}; allow UDP between their addresses"
+            );
+            std::thread::sleep(QUICK);
+        }
+    }
+}
+
+impl Comparison {
+    /// Starts a comparison over these interfaces, or the path of ssh. Avoids `cpus`.
+    pub fn start(
+        host: &RemoteHost,
+        interface: Option<&Interfaces>,
+        local: Local,
+        cpus: Vec<u32>,
+        injected_error: Option<InjectedClockError>,
+    ) -> Result<Comparison, Fault> {
+        let cookie: Cookie = secret::fresh()?;
+        let site = |role: Role| match interface {
+            Some(names) => Site::Interface(names.of(role).to_string()),
+            None => host.site(role).unwrap_or_default(),
+        };
+        let request = AnswerClock {
+            site: site(Role::Server),
+            clock: Local { injected_error, ..host.probe.local },
+            cookie,
+            leaves: host.probe.cpus.clone(),
+        };
+        let request = ToAgent::AnswerClock(Box::new(request));
+        // Who interrupts the rounds ends this agent, too.
+        let never = AtomicBool::new(false);
+        let (agent, rx, other) = ask(&host.session, request, &never, |said| match said {
+            FromAgent::ClockAddress(address) => Some(address),
+            _ => None,
+        })?;
+        let own = address_of_site(&site(Role::Client)).map_err(|error| error.to_string())?;
+        let other = towards(other, own).map_err(|error| error.to_string())?;
+        let mut asking = ExchangeEnd::bind(own, local, cookie)
+            .map_err(|error| format!("clock exchanges from {own}: {error}"))?;
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || {
+            host::stay_off(&cpus);
+            let before = ResourceUse::of_thread();
+            if let Err(error) = exchange_until_over(&mut asking, other, &theirs) {
+                *locked(&theirs.fault) = Some(error.to_string());
+            }
+            let cpu_ns = ResourceUse::of_thread().since(&before).cpu_ns;
+            Cost { sent: asking.sent, cpu_ns, remote: None }
+        });
+        let comparison = Comparison { agent, rx, shared, thread };
+        comparison.shared.wait_for(FIRST, LEAST, PATIENCE)?;
+        Ok(comparison)
+    }
+
+    /// All exchanges so far, with at least one that began after this call.
+    pub fn exchanges(&self) -> Result<Vec<Exchange>, Fault> {
+        let count = locked(&self.shared.exchanges).len();
+        self.thread.thread().unpark();
+        // The current one may have begun before.
+        self.shared.wait_for(count + 2, count + 2, PATIENCE)?;
+        Ok(locked(&self.shared.exchanges).clone())
+    }
+
+    /// All exchanges so far.
+    pub fn so_far(&self) -> Vec<Exchange> {
+        locked(&self.shared.exchanges).clone()
+    }
+
+    /// Ends the comparison; returns its cost.
+    pub fn end(self) -> Cost {
+        let Comparison { mut agent, rx, shared, thread } = self;
+        drop(shared);
+        thread.thread().unpark();
+        let mut cost = thread.join().unwrap_or_default();
+        let _ = agent.close();
+        // Its process has exited: its last messages are queued or in the pipe.
+        while let Ok(AgentMessage { message: Ok(said), .. }) = rx.recv_timeout(LAST_WORD) {
+            if let FromAgent::ClockAnswered { datagrams, cpu_ns } = said {
+                cost.remote = Some((datagrams, cpu_ns));
+            }
+        }
+        cost
+    }
+}
+
+/// Exchanges timestamps until the comparison is over.
+fn exchange_until_over(
+    asking: &mut ExchangeEnd,
+    other: SocketAddr,
+    shared: &Arc<Shared>,
+) -> io::Result<()> {
+    while Arc::strong_count(shared) > 1 {
+        let exchange = asking.ask(other, ANSWER)?;
+        let mut all = locked(&shared.exchanges);
+        all.extend(exchange);
+        let count = all.len();
+        drop(all);
+        let rests = count >= FIRST && count.is_multiple_of(BURST);
+        // A caller that needs a new exchange ends the pause.
+        std::thread::park_timeout(if rests { PAUSE } else { QUICK });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::LocalNs;
+
+    #[test]
+    fn a_long_way_has_fewer_exchanges_and_none_at_all_is_a_sentence() {
+        let shared = Shared::default();
+        let now = LocalNs(0.0);
+        let one = Exchange { sent: now, reached: now, answered: now, heard: now };
+        *locked(&shared.exchanges) = vec![one; LEAST];
+        let soon = Duration::from_millis(5);
+        assert!(shared.wait_for(FIRST, LEAST, soon).is_ok());
+        let fault = shared.wait_for(FIRST, LEAST + 1, soon).unwrap_err();
+        assert!(fault.to_string().contains("only 20 clock exchanges were answered"), "{fault}");
+        *locked(&shared.fault) = Some("no route".into());
+        let fault = shared.wait_for(FIRST, LEAST, PATIENCE).unwrap_err();
+        assert!(fault.to_string().contains("(no route)"), "{fault}");
+    }
+}

@@ -1,0 +1,94 @@
+//! A transport as data: what can be asked of it before anything runs, and its control path.
+
+use super::{NamedValues, Opening, Result, Role, Settings, Setup, Traffic, TransportRequest};
+use crate::clock::Virtual;
+use crate::options::OptionTable;
+use std::path::PathBuf;
+
+/// A transport.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptor {
+    /// One line for `wiregauge list`.
+    pub about: &'static str,
+    /// Largest message in bytes.
+    pub largest: u64,
+    /// What traffic it carries.
+    pub traffic: &'static [Traffic],
+    /// Whether a message may be lost without an error.
+    pub loses: bool,
+    /// Whether messages keep their order.
+    pub ordered: bool,
+    /// Whether it simulates the other end, so that one process plays both roles one after the
+    /// other.
+    pub one_process: bool,
+    /// Whether its ends may be on two hosts.
+    pub between_hosts: bool,
+    /// Whether a message must be a stream's sample, which it carries in a form of its own.
+    pub samples_only: bool,
+    /// Whether the kernel can watch many of its ends at once, and lets two threads share one.
+    pub watchable: bool,
+    /// Whether `wiregauge` without a command measures it.
+    pub in_survey: bool,
+    /// Fewest receive buffers of a queue.
+    pub least_receives: u32,
+    /// The options that it has.
+    pub settings: OptionTable,
+    /// What lies between submit and receive, for the record.
+    pub path: &'static str,
+    /// Most bytes of memory that an end takes beside two slots for each message of its window: what
+    /// a controller may make an agent take is counted before anything is opened.
+    pub memory_beside_slots: fn(&Setup) -> u64,
+    /// Opens one end.
+    pub open: fn(&Setup) -> Result<Opening>,
+    /// Whether it works on this machine; if not, why, in a sentence.
+    pub available: fn() -> Result<(), String>,
+    /// Validates a request beyond what is said above, before anything runs; the error says what is
+    /// supported.
+    pub check: fn(&TransportRequest<'_>) -> Result<(), String>,
+    /// Of a transport that may lose messages: whether it may with these settings.
+    pub loses_with: fn(&Settings) -> bool,
+    /// Whether each post, with these settings, makes a completion that says when it was done.
+    pub completes_each: fn(&Settings) -> bool,
+    /// The NUMA node of the adapter that an end would use, where there is one and it is known.
+    pub numa_node: fn(&Settings, Role) -> Option<u32>,
+    /// The device that an end uses, by its effective settings: its name, and a path in sysfs that
+    /// goes when it is removed.
+    pub device_path: fn(&NamedValues) -> Option<(String, PathBuf)>,
+    /// This thread's clock of a transport that simulates time.
+    pub virtual_clock: Option<fn() -> Virtual<'static>>,
+}
+
+impl Descriptor {
+    /// Whether it carries traffic of a kind for messages of any content.
+    pub fn carries(&self, traffic: Traffic) -> bool {
+        !self.samples_only && self.traffic.iter().any(|known| known.same_kind(traffic))
+    }
+
+    /// What most transports have in common: `Descriptor { about, ..Descriptor::opened_by(open) }`.
+    pub const fn opened_by(open: fn(&Setup) -> Result<Opening>) -> Descriptor {
+        Descriptor {
+            about: "",
+            largest: 0,
+            traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
+            loses: false,
+            ordered: true,
+            one_process: false,
+            between_hosts: false,
+            samples_only: false,
+            watchable: false,
+            in_survey: false,
+            least_receives: 1,
+            settings: &[],
+            path: "",
+            memory_beside_slots: |_| 0,
+            open,
+            available: || Ok(()),
+            check: |_| Ok(()),
+            loses_with: |_| true,
+            completes_each: |_| false,
+            numa_node: |_, _| None,
+            device_path: |_| None,
+            virtual_clock: None,
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! How messages move: the contract of a transport. Read this first.
+//!
+//! Takes a [`Setup`]; gives a connected [`Endpoint`] to the measured loops. A transport has two
+//! planes:
+//!
+//! * **Control** ([`Descriptor`], [`Opening`]): open, give the local address as an opaque blob,
+//!   connect to the other end's blob. May allocate, log and fail with a sentence. The control
+//!   channel carries the blobs, so no transport needs a handshake of its own.
+//! * **Data** ([`Endpoint`]): queues. *Post* a message from a registered slot, *flush* what was
+//!   posted (the doorbell, the system call), *poll* what completed and what arrived into a fixed
+//!   array, *wait* where the case asks for it. No allocation, no lock, no log, no `Result`: loss,
+//!   reordering and errors of a connection are data in [`Events`].
+//!
+//! Everything but the measured loops handles a `Box<dyn Endpoint>`, and `loops::compiled` says for
+//! which endpoints a loop is compiled apart. What only some transports have stands in [`optional`].
+//!
+//! To add a transport: its folder, one line in the registry, and the conformance suite
+//! (`tests/conformance.rs`) turns green.
+//!
+//! Must never: know a pattern, or read a clock (but for simulated transports, which are clocks, and
+//! an adapter's own, which stamps completions).
+#![warn(missing_docs)]
+
+pub mod counter;
+pub mod definitions;
+pub mod descriptor;
+pub mod endpoint_set;
+pub mod homa;
+pub mod null;
+pub mod optional;
+pub mod per_end;
+pub mod registry;
+pub mod settings;
+pub mod setup;
+pub mod shm;
+pub mod socket;
+pub mod synthetic;
+mod traffic;
+pub mod verbs;
+
+use auto_impl::auto_impl;
+use counter::FinalCounters;
+pub use descriptor::Descriptor;
+use optional::{DeviceClock, LiveWord};
+pub use registry::TransportKind;
+pub use settings::{Interfaces, Settings};
+pub use setup::{Blob, Rank, Result, Setup, SetupError, Site, TransportRequest};
+pub use socket::CONGESTION;
+pub use socket::options::congestion_available;
+pub use socket::site::{
+    BIND_VARIABLE, PEERS_VARIABLE, PORTS_VARIABLE, address as address_of_site,
+    bind as bind_within_limits, check_own, check_peer, is_peer, parse_ports, towards,
+};
+use std::any::Any;
+use std::os::fd::BorrowedFd;
+pub use synthetic::Synthetic;
+pub use traffic::{Lengths, Operation, Role, Traffic, Wait};
+
+/// Most messages that one poll hands over; also the most that are staged by posts before a flush.
+///
+/// 64 keeps [`Events`] within nine cache lines and is more than a doorbell batch that any adapter
+/// of today gains from.
+pub const MOST_EVENTS: usize = 64;
+
+/// A place in registered memory that holds one message.
+///
+/// Slots `0..Endpoint::slots()` are for sending and belong to the caller. Others name messages that
+/// have arrived; they come from [`Events`] and nowhere else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot(u32);
+
+impl Slot {
+    const ARRIVED: u32 = 1 << 31;
+
+    /// The sending slot of this number.
+    #[inline(always)]
+    pub const fn sending(number: u32) -> Slot {
+        Slot(number & !Slot::ARRIVED)
+    }
+
+    /// The slot of a message that has arrived. For transports alone.
+    #[inline(always)]
+    pub const fn arrived(number: u32) -> Slot {
+        Slot(number | Slot::ARRIVED)
+    }
+
+    /// Whether a message arrived in it.
+    #[inline(always)]
+    pub const fn has_arrived(self) -> bool {
+        self.0 & Slot::ARRIVED != 0
+    }
+
+    /// The number without its kind.
+    #[inline(always)]
+    pub const fn number(self) -> usize {
+        (self.0 & !Slot::ARRIVED) as usize
+    }
+}
+
+/// The result of a post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Posted {
+    /// Accepted; it will complete.
+    Accepted,
+    /// The queue has no room: flush, poll, and post again. Nothing was taken.
+    Full,
+}
+
+/// A message that has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrival {
+    /// Its slot: readable, and postable (an echo), until the next poll or wait.
+    pub slot: Slot,
+    /// Its length in bytes.
+    pub length: u32,
+}
+
+/// The state of the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    /// Works.
+    #[default]
+    Up,
+    /// The other end has closed it.
+    Closed,
+    /// It failed with this errno.
+    Failed(i32),
+}
+
+/// The events of one poll, in fixed memory that is reused.
+#[derive(Debug)]
+pub struct Events {
+    arrivals: [Arrival; MOST_EVENTS],
+    arrived: usize,
+    most: usize,
+    /// Posts that have completed since the last poll, in the order of posting. Their slots may be
+    /// written again.
+    pub completed: u32,
+    /// The state of the connection.
+    pub link: Link,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Events {
+            arrivals: [Arrival::default(); MOST_EVENTS],
+            arrived: 0,
+            most: MOST_EVENTS,
+            completed: 0,
+            link: Link::Up,
+        }
+    }
+}
+
+impl Events {
+    /// Clears the events of the previous poll. A transport's poll begins with it.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.arrived = 0;
+        self.completed = 0;
+    }
+
+    /// Sets how many messages a poll may hand over from now on (default [`MOST_EVENTS`]). With 0 it
+    /// brings only completions, and a later poll brings what has arrived.
+    #[inline(always)]
+    pub fn limit(&mut self, most: usize) {
+        self.most = most.min(MOST_EVENTS);
+    }
+
+    /// How many messages a poll may hand over.
+    #[inline(always)]
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Adds a message that has arrived. The caller ensures that there is room.
+    #[inline(always)]
+    pub fn arrive(&mut self, slot: Slot, length: u32) {
+        if let Some(place) = self.arrivals.get_mut(self.arrived) {
+            *place = Arrival { slot, length };
+            self.arrived += 1;
+        }
+    }
+
+    /// Sets arrival number `place`; [`Self::placed`] then sets how many there are. For transports
+    /// that count in a register.
+    #[inline(always)]
+    pub fn place(&mut self, place: usize, slot: Slot, length: u32) {
+        if let Some(free) = self.arrivals.get_mut(place) {
+            *free = Arrival { slot, length };
+        }
+    }
+
+    /// Sets the number of arrivals after [`Self::place`].
+    #[inline(always)]
+    pub fn placed(&mut self, arrived: usize) {
+        self.arrived = arrived.min(MOST_EVENTS);
+    }
+
+    /// Whether no further arrival fits.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.arrived >= self.most
+    }
+
+    /// The messages that have arrived, oldest first.
+    #[inline(always)]
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.arrivals[..self.arrived]
+    }
+
+    /// Whether there is any event.
+    #[inline(always)]
+    pub fn any(&self) -> bool {
+        self.arrived != 0 || self.completed != 0 || self.link != Link::Up
+    }
+}
+
+/// Settings for the record: name, value.
+pub type NamedValues = Vec<(String, String)>;
+
+/// One end of a connection: the data path.
+///
+/// Promises that the conformance suite checks, for every transport:
+/// * a message arrives whole, once, and as it was posted, or (where the descriptor says that the
+///   transport loses messages) not at all;
+/// * messages keep their order where the descriptor says so;
+/// * a post is taken whole or not at all; what is posted goes no later than at the next flush;
+/// * every accepted post completes once, in the order of posting, and without a further post;
+/// * `wait` returns when something has happened, or early with nothing when a signal interrupts it.
+#[auto_impl(Box)]
+pub trait Endpoint: Any + Send {
+    /// Number of sending slots.
+    fn slots(&self) -> u32;
+
+    /// The memory of a slot: for sending slots all that a message may have, for arrivals the
+    /// message in front (its length is in its [`Arrival`]).
+    fn payload(&mut self, slot: Slot) -> &mut [u8];
+
+    /// Takes a slot for sending: `length` bytes, which is the size of the set-up, or at most that
+    /// with [`Lengths::Varied`]. A sending slot must not be written until it completes. The slot of
+    /// an arrival may be posted until the next poll, and again where it was `Full`.
+    fn post(&mut self, slot: Slot, length: usize) -> Posted;
+
+    /// Sends what was posted. What the transport cannot take now it keeps, and goes on at the next
+    /// flush, poll or wait.
+    fn flush(&mut self);
+
+    /// What has happened, without waiting; whether anything has. Gives the memory of earlier
+    /// arrivals back.
+    ///
+    /// Its result says in a register what [`Events::any`] says from memory: a busy wait is mostly
+    /// polls that found nothing.
+    fn poll(&mut self, events: &mut Events) -> bool;
+
+    /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.
+    fn wait(&mut self, events: &mut Events);
+
+    /// Lets a transport that has no thread of its own move what is on its way, while the program
+    /// computes. Neither hands over arrivals nor reports completions.
+    fn progress(&mut self) {}
+
+    // Control side: not called between two stamps.
+
+    /// Peers that were rejected since the connection, beside those of [`Connected`].
+    fn rejected_peers(&self) -> u64 {
+        0
+    }
+
+    /// What it has counted when its round is over.
+    fn final_counters(&self) -> FinalCounters {
+        FinalCounters::new()
+    }
+
+    /// What the kernel says is readable when a message has come; `None` where it does not know.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// A second handle on the same connection, for another thread that receives while this one
+    /// sends; `None` where a connection belongs to one thread.
+    fn receiver(&self) -> Option<Box<dyn Endpoint>> {
+        None
+    }
+
+    /// The eight bytes of a sending slot from `at` on, as a word that another thread may go on
+    /// writing while the slot is posted; `None` where a post copies.
+    fn live_word(&mut self, _slot: Slot, _at: usize) -> Option<LiveWord> {
+        None
+    }
+
+    /// The clock by which the adapter stamps completions, where it was asked to.
+    fn device_clock(&self) -> Option<&dyn DeviceClock> {
+        None
+    }
+}
+
+/// Connects a half-open end to the end of this address.
+type Connect = dyn FnOnce(&Blob) -> Result<Connected>;
+
+/// A half-open end: has an address, awaits the other's.
+pub struct Opening {
+    /// What the other end needs for connecting. Opaque to all but the same transport.
+    pub address: Blob,
+    connect: Box<Connect>,
+}
+
+impl Opening {
+    /// An end of this address, and what connects it to the other end's.
+    pub fn new(
+        address: Blob,
+        connect: impl FnOnce(&Blob) -> Result<Connected> + 'static,
+    ) -> Opening {
+        Opening { address, connect: Box::new(connect) }
+    }
+
+    /// Connects to the other end. Both ends call it at about the same time; bounded by the
+    /// timeout of the set-up.
+    pub fn connect(self, other: &Blob) -> Result<Connected> {
+        (self.connect)(other)
+    }
+}
+
+/// A connected end, and what connecting has shown.
+pub struct Connected {
+    /// The end.
+    pub endpoint: Box<dyn Endpoint>,
+    /// Settings that are in effect; they may differ from those asked for.
+    pub effective_settings: NamedValues,
+    /// Connections and datagrams of other senders that were rejected meanwhile.
+    pub rejected_peers: u64,
+}
+
+impl Connected {
+    /// An end about which there is nothing else to say.
+    pub fn new(endpoint: impl Endpoint) -> Connected {
+        Connected {
+            endpoint: Box::new(endpoint),
+            effective_settings: Vec::new(),
+            rejected_peers: 0,
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! The data path: work requests, completions, arrivals.
+//!
+//! `post` writes a work request into a list that was linked beforehand, `flush` rings the doorbell
+//! once for the list, `poll` takes completions. A receive is given back by the poll after the one
+//! that handed its message over, in one list for all of a poll.
+
+use super::address::Address;
+use super::cm::Connection;
+use super::counters::Counters;
+use super::errors::Errors;
+use super::memory::Memory;
+use super::options::{CallStyle, Service};
+use super::order::Order;
+use super::path::{AnyPath, Path};
+use super::queues::{Queues, codes_of};
+use super::resources::AddressHandle;
+use crate::transport::counter::FinalCounters;
+use crate::transport::optional::{DeviceClock, LiveWord};
+use crate::transport::*;
+use fabric_sys::verbs::inline;
+use fabric_sys::verbs::types::*;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::marker::PhantomData;
+
+/// A list of receives for one call, linked once.
+pub(super) struct Lists {
+    pub sends: [ibv_send_wr; MOST_EVENTS],
+    pub send_pieces: [ibv_sge; MOST_EVENTS],
+    pub receives: [ibv_recv_wr; MOST_EVENTS],
+    pub receive_pieces: [ibv_sge; MOST_EVENTS],
+    pub completions: [ibv_wc; MOST_EVENTS],
+    /// When the device says that each was completed, where it stamps.
+    pub stamps: [u64; MOST_EVENTS],
+}
+
+/// The configuration of a connected end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EndpointConfig {
+    pub service: Service,
+    pub operation: Operation,
+    pub posting: CallStyle,
+    pub polling: CallStyle,
+    /// Every n-th send of a queue pair makes a completion.
+    pub signal_every: u64,
+    /// Sends that may be on their way, over all queue pairs.
+    pub send_depth: u64,
+    /// Receives of each queue pair.
+    pub receives: usize,
+    /// Whether arrivals are seen in memory instead of by completions.
+    pub watches_memory: bool,
+    /// Whether nothing arrives at this end.
+    pub send_only: bool,
+    /// Whether send completions are polled busily, whatever the case's wait mode.
+    pub reaps_busily: bool,
+    /// Whether a poll that finds nothing sleeps until a send completes, at an end to which nothing
+    /// comes.
+    pub sleeps_for_sends: bool,
+    /// How long a wait may last where messages may be lost.
+    pub patience: Option<Timespec>,
+}
+
+/// Connected queue pairs with their queues and memory, and what is fixed of them (`path`).
+pub struct VerbsEndpoint<P: Path = AnyPath> {
+    // Dropped in this order: what others are made of comes last.
+    pub(super) queues: Queues,
+    pub(super) route: Option<(AddressHandle, u32)>,
+    pub(super) memory: Memory,
+    /// What the connection manager keeps of the connections.
+    #[allow(dead_code, reason = "kept alive")]
+    pub(super) connection: Option<Connection>,
+    pub(super) lists: Box<Lists>,
+    pub(super) config: EndpointConfig,
+    pub(super) other: Address,
+    /// Sends in the list, not yet posted.
+    pub(super) staged: usize,
+    /// The queue pair of the first of them.
+    pub(super) first: usize,
+    pub(super) order: Order,
+    /// The completed sends that polls have reported.
+    reported: u64,
+    idle: u32,
+    /// Slots that the last poll handed over, to be given back.
+    pub(super) handed: [u32; MOST_EVENTS],
+    pub(super) handed_count: usize,
+    /// Of those that an answer is sent from: the send after which each may be given back.
+    pub(super) lent: std::collections::VecDeque<(u64, u32)>,
+    /// Receives in the list, not yet posted, and the queue pair that they are for.
+    pub(super) giving: usize,
+    pub(super) giving_to: usize,
+    /// Where the next message goes at the other end.
+    target: Lap,
+    /// The flags of every send.
+    flags: u32,
+    /// The next arrival that memory is watched for, where it is to be, and how far ahead of it was
+    /// looked last.
+    expected: u64,
+    awaited: Lap,
+    ahead: u64,
+    pub(super) link: Link,
+    pub(super) errors: Errors,
+    /// The port's, when the ends were connected.
+    before: Counters,
+    path: PhantomData<P>,
+}
+
+/// A place in a ring of slots that are used in turn. Counted, since a division by a number that
+/// only the other end knows costs as much as ten stores.
+#[derive(Clone, Copy)]
+struct Lap {
+    slot: u64,
+    /// What stands behind the payload of a write in this lap.
+    marker: u8,
+}
+
+impl Lap {
+    /// Where message `number` is.
+    fn of(number: u64, slots: u64) -> Lap {
+        Lap { slot: number % slots, marker: marker(number / slots) }
+    }
+
+    /// Goes on to the next slot.
+    #[inline(always)]
+    fn advance(&mut self, slots: u64) {
+        self.slot += 1;
+        if self.slot >= slots {
+            // As `marker` of the next lap.
+            *self = Lap { slot: 0, marker: if self.marker == 255 { 1 } else { self.marker + 1 } };
+        }
+    }
+}
+
+// SAFETY: the lists hold pointers into themselves (boxed, so they stay where they are) and into
+// registered memory, all of which the endpoint owns.
+unsafe impl<P: Path> Send for VerbsEndpoint<P> {}
+
+/// How long a poll sleeps for a send at most.
+const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Polls that found nothing before unsignalled sends are checked.
+const LOOK_AFTER: u32 = 64;
+/// Polls that found nothing before the device's async events are read, which is a system call: some
+/// ten milliseconds.
+const READ_ASYNC_AFTER: u32 = 1 << 20;
+
+impl<P: Path> VerbsEndpoint<P> {
+    /// The endpoint of queue pairs that may send. Datagrams have a route to the other end and its
+    /// key.
+    pub(super) fn new(
+        queues: Queues,
+        memory: Memory,
+        other: Address,
+        route: Option<(AddressHandle, u32)>,
+        config: EndpointConfig,
+        before: Counters,
+    ) -> VerbsEndpoint<P> {
+        // SAFETY: numbers, null pointers and unions of them, as their defaults are.
+        let lists: Lists = unsafe { std::mem::zeroed() };
+        let mut endpoint = VerbsEndpoint {
+            order: Order::new(queues.pairs.len(), config.signal_every),
+            queues,
+            route,
+            memory,
+            connection: None,
+            lists: Box::new(lists),
+            config,
+            other,
+            staged: 0,
+            first: 0,
+            reported: 0,
+            idle: 0,
+            handed: [0; MOST_EVENTS],
+            handed_count: 0,
+            lent: std::collections::VecDeque::with_capacity(4 * MOST_EVENTS),
+            giving: 0,
+            giving_to: 0,
+            target: Lap::of(0, 1),
+            flags: 0,
+            expected: 0,
+            awaited: Lap::of(0, 1),
+            ahead: 0,
+            link: Link::Up,
+            errors: Errors::default(),
+            before,
+            path: PhantomData,
+        };
+        endpoint.prepare();
+        endpoint
+    }
+
+    /// Writes what no message changes.
+    fn prepare(&mut self) {
+        let (key, _) = self.memory.registration.keys();
+        let (opcode, _) = codes_of(self.config.operation);
+        self.flags = if self.queues.inline { IBV_SEND_INLINE } else { 0 };
+        let lists = &mut *self.lists;
+        for number in 0..MOST_EVENTS {
+            lists.send_pieces[number].lkey = key;
+            lists.receive_pieces[number].lkey = key;
+            let send = &mut lists.sends[number];
+            send.sg_list = &mut lists.send_pieces[number];
+            send.num_sge = 1;
+            send.opcode = opcode;
+            if matches!(self.config.operation, Operation::Write | Operation::Read) {
+                send.wr.rdma = rdma(0, self.other.key);
+            }
+            if let Some((route, key_of_other)) = &self.route {
+                send.wr.ud.ah = route.raw();
+                send.wr.ud.remote_qkey = *key_of_other;
+            }
+            let receive = &mut lists.receives[number];
+            receive.sg_list = &mut lists.receive_pieces[number];
+            receive.num_sge = 1;
+        }
+        for number in 0..MOST_EVENTS - 1 {
+            lists.receives[number].next = &mut lists.receives[number + 1];
+        }
+        self.link_sends(0..MOST_EVENTS);
+    }
+
+    /// Looks for messages that another end's adapter has written here.
+    #[inline(always)]
+    fn watch(&mut self, events: &mut Events) {
+        let size = self.memory.layout.size;
+        while !events.is_full() {
+            if !self.is_marked(self.awaited, size) {
+                if self.config.service.loses() && self.passes_gap(size) {
+                    continue;
+                }
+                return;
+            }
+            events.arrive(Slot::arrived(self.awaited.slot as u32), size as u32);
+            self.expected += 1;
+            self.awaited.advance(self.memory.layout.arriving as u64);
+        }
+    }
+
+    /// Goes on behind what was lost. However many that were, one that came later is found: each
+    /// call looks at the next but one and at another further on. Where one is there, those before
+    /// it are there too or never will be: a queue pair keeps the order of its own messages.
+    #[inline(never)]
+    fn passes_gap(&mut self, size: usize) -> bool {
+        let pairs = self.queues.pairs.len() as u64;
+        let furthest = ((self.memory.layout.arriving as u64 - 1) / pairs).max(1);
+        self.ahead = self.ahead % furthest + 1;
+        let looked_at = [1, self.ahead].map(|ahead| self.expected + ahead * pairs);
+        let Some(later) = looked_at.into_iter().find(|number| self.is_written(*number, size))
+        else {
+            return false;
+        };
+        let decided = if pairs == 1 { later } else { self.expected + 1 };
+        let first = (self.expected..decided).find(|number| self.is_written(*number, size));
+        self.expected = first.unwrap_or(decided);
+        self.awaited = Lap::of(self.expected, self.memory.layout.arriving as u64);
+        true
+    }
+
+    fn is_written(&self, number: u64, size: usize) -> bool {
+        self.is_marked(Lap::of(number, self.memory.layout.arriving as u64), size)
+    }
+
+    #[inline(always)]
+    fn is_marked(&self, lap: Lap, size: usize) -> bool {
+        let at = self.memory.layout.arrival_at(lap.slot as usize);
+        self.memory.byte_now(at + size) == lap.marker
+    }
+
+    /// Whether the send queue takes no more. Who only posts must see it drain too: completions are
+    /// taken here, and reported by the next poll.
+    #[inline(always)]
+    fn is_full(&mut self) -> bool {
+        if self.order.posted - self.order.retired < self.config.send_depth {
+            return false;
+        }
+        self.reap();
+        self.order.posted - self.order.retired >= self.config.send_depth
+    }
+
+    /// Sleeps until a send completes, and reports it; for a bounded time, since who polls may have
+    /// something else to look at.
+    #[inline(never)]
+    fn sleep_for_sends(&mut self, events: &mut Events) -> bool {
+        // An event between the last poll and the arming would be missed.
+        // SAFETY: a live queue with a channel.
+        let error = unsafe { inline::req_notify_cq(self.queues.send.raw(), 0) };
+        if error != 0 {
+            self.refuse(error.abs());
+        }
+        let awaited = self.order.retired;
+        self.reap();
+        if self.order.retired == awaited && self.link == Link::Up {
+            self.sleep(Some(LONGEST_SLEEP));
+            self.reap();
+        }
+        self.report(events);
+        events.any()
+    }
+
+    /// Sleeps until an armed queue or the device has an event, or for this long.
+    fn sleep(&mut self, most: Option<Timespec>) {
+        let channel = self.queues.receive.channel();
+        let (completed, async_event) = (channel.descriptor(), channel.parent.events());
+        let mut watched =
+            [PollFd::new(&completed, PollFlags::IN), PollFd::new(&async_event, PollFlags::IN)];
+        // EINTR comes back with nothing, as the contract allows.
+        let _ = poll(&mut watched, most.as_ref());
+        let has_async_event = !watched[1].revents().is_empty();
+        channel.drain();
+        if has_async_event {
+            self.read_async_events();
+        }
+    }
+
+    /// Reports what has completed. A payload that was copied when it was posted may be written
+    /// again at once, in the order of the signalled ones.
+    #[inline(always)]
+    fn report(&mut self, events: &mut Events) {
+        let mut done = self.order.retired;
+        if self.queues.inline && self.config.signal_every > 1 {
+            let flushed = self.order.posted - self.staged as u64;
+            done = done.max(self.order.next_signalled.min(flushed));
+        }
+        events.completed = (done - self.reported) as u32;
+        self.reported = done;
+        events.link = self.link;
+    }
+}
+
+/// What stands behind the payload of a write, for the other end to see that it has come: another in
+/// each lap, and never what fresh memory holds.
+#[inline(always)]
+fn marker(lap: u64) -> u8 {
+    (lap % 255) as u8 + 1
+}
+
+impl<P: Path> Endpoint for VerbsEndpoint<P> {
+    #[inline]
+    fn slots(&self) -> u32 {
+        self.memory.layout.sending as u32
+    }
+
+    #[inline(always)]
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        let layout = self.memory.layout;
+        self.memory.bytes(layout.at(slot), layout.size)
+    }
+
+    #[inline(always)]
+    fn post(&mut self, slot: Slot, length: usize) -> Posted {
+        let place = self.staged;
+        if place == MOST_EVENTS || self.is_full() {
+            return Posted::Full;
+        }
+        let at = self.memory.layout.at(slot);
+        let mut length = length;
+        let (number, pair) = (self.order.posted, self.order.turn);
+        let target = self.target;
+        if self.operation() == Operation::Write && self.watches_memory() {
+            self.memory.bytes(at + length, 1)[0] = target.marker;
+            length += 1;
+        }
+        if slot.has_arrived() {
+            self.lend(slot.number() as u32);
+        }
+        let signalled = if self.order.take(P::IS_LEAN) { IBV_SEND_SIGNALED } else { 0 };
+        let operation = self.operation();
+        let address = self.other.memory + target.slot * self.other.stride;
+        if operation != Operation::Send {
+            self.target.advance(u64::from(self.other.slots));
+        }
+        let (lists, addr) = (&mut *self.lists, self.memory.address(at));
+        let piece = &mut lists.send_pieces[place];
+        piece.addr = addr;
+        piece.length = length as u32;
+        let send = &mut lists.sends[place];
+        send.wr_id = number;
+        send.send_flags = self.flags | signalled;
+        if !P::IS_LEAN && self.config.service == Service::Ud {
+            send.wr.ud.remote_qpn = self.other.pairs[pair].0;
+        }
+        match operation {
+            Operation::Send => {}
+            Operation::SendImm => send.__bindgen_anon_1.imm_data = (number as u32).to_be(),
+            Operation::WriteImm => {
+                send.__bindgen_anon_1.imm_data = (target.slot as u32).to_be();
+                send.wr.rdma = rdma(address, self.other.key);
+            }
+            // The key is there.
+            Operation::Write | Operation::Read => send.wr.rdma.remote_addr = address,
+            Operation::FetchAdd | Operation::CompareSwap => {
+                send.wr.atomic = ibv_send_wr__bindgen_ty_2__bindgen_ty_2 {
+                    remote_addr: address,
+                    compare_add: 1,
+                    swap: number,
+                    rkey: self.other.key,
+                };
+            }
+        }
+        self.staged = place + 1;
+        Posted::Accepted
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        if self.staged == 0 {
+            return;
+        }
+        let error = match self.posting() {
+            CallStyle::Classic => self.ring_classic(),
+            CallStyle::Extended => self.ring_extended(),
+        };
+        self.staged = 0;
+        if !P::IS_LEAN {
+            self.first = self.order.turn;
+        }
+        if error != 0 {
+            self.refuse(error.abs());
+        }
+    }
+
+    #[inline(always)]
+    fn poll(&mut self, events: &mut Events) -> bool {
+        events.clear();
+        if self.watches_memory() {
+            self.watch(events);
+        } else if !self.send_only() {
+            self.give_back();
+            self.receive(events);
+        }
+        if self.order.awaits() {
+            self.reap();
+        }
+        self.report(events);
+        if events.any() {
+            self.idle = 0;
+            return true;
+        }
+        if self.config.sleeps_for_sends && self.order.awaits() {
+            return self.sleep_for_sends(events);
+        }
+        self.idle = self.idle.wrapping_add(1);
+        if self.idle.is_multiple_of(LOOK_AFTER) {
+            self.look_after_sends();
+            if self.idle.is_multiple_of(READ_ASYNC_AFTER) {
+                self.read_async_events();
+            }
+        }
+        false
+    }
+
+    fn live_word(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
+        let layout = self.memory.layout;
+        let fits = !self.queues.inline && !slot.has_arrived() && at + 8 <= layout.size;
+        let at = layout.sending_at(slot.number()) + at;
+        fits.then(|| self.memory.live(at)).flatten()
+    }
+
+    fn device_clock(&self) -> Option<&dyn DeviceClock> {
+        self.queues.stamps.as_ref().map(|stamps| stamps as &dyn DeviceClock)
+    }
+
+    /// Errors, and what the port has counted since the connection.
+    fn final_counters(&self) -> FinalCounters {
+        let mut all = self.errors.counters();
+        all.extend(self.before.moved());
+        all
+    }
+
+    fn wait(&mut self, events: &mut Events) {
+        if self.poll(events) {
+            return;
+        }
+        self.look_after_sends();
+        // An event between the last poll and the arming would be missed.
+        // SAFETY: two live queues, each with a channel.
+        let error = unsafe {
+            inline::req_notify_cq(self.queues.receive.raw(), 0)
+                | match self.config.reaps_busily {
+                    true => 0,
+                    false => inline::req_notify_cq(self.queues.send.raw(), 0),
+                }
+        };
+        if error != 0 {
+            self.refuse(error.abs());
+        }
+        if self.poll(events) {
+            return;
+        }
+        if self.config.reaps_busily && self.order.awaits() {
+            return;
+        }
+        self.sleep(self.config.patience);
+        self.poll(events);
+    }
+}
+
+#[inline(always)]
+fn rdma(remote_addr: u64, rkey: u32) -> ibv_send_wr__bindgen_ty_2__bindgen_ty_1 {
+    ibv_send_wr__bindgen_ty_2__bindgen_ty_1 { remote_addr, rkey }
+}

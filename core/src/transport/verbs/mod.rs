@@ -1,0 +1,287 @@
+//! `verbs`: RDMA through libibverbs, by the service types RC, UC and UD.
+//!
+//! * Control: `adapter` (device, port, GID), `resources` (what the library makes), `queues` (how
+//!   deep), `address` (what the ends tell each other), `states` (of a queue pair) and
+//!   `asked` (its attributes), `cm` (the connection manager instead), this file.
+//! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
+//!   posting, `order` for several queue pairs, `memory` for the slots, and `path` and `lean` for
+//!   what is known of an endpoint when it is compiled.
+//!
+//! Operations that the other end takes no part in (reads, atomics, and writes in a stream) give no
+//! arrivals: their traffic is [`Traffic::OneSided`]. A ping-pong by write is seen in memory: one
+//! byte behind the payload, another in each lap, is what the receiver polls.
+
+mod adapter;
+pub mod address;
+mod asked;
+mod cm;
+mod completions;
+mod counters;
+mod endpoint;
+mod errors;
+mod extended;
+mod lean;
+mod memory;
+mod options;
+mod order;
+mod path;
+mod queues;
+mod receives;
+mod resources;
+mod sends;
+mod stamps;
+mod states;
+
+use crate::host::{Tree, rdma_file, rdma_node};
+use crate::transport::*;
+use crate::units::Bytes;
+use adapter::{Adapter, is_ethernet, port_folder};
+use address::Address;
+use cm::Connection;
+use counters::Counters;
+use endpoint::EndpointConfig;
+pub use endpoint::VerbsEndpoint;
+use memory::{Layout, Memory};
+use options::Service;
+pub use path::{AnyPath, LeanSend, LeanWrite, Path};
+use queues::{Depths, Queues};
+use states::End;
+use std::net::Ipv6Addr;
+
+/// One end before it is connected.
+struct HalfOpen {
+    // Dropped in this order.
+    queues: Queues,
+    memory: Memory,
+    connection: Option<Connection>,
+    adapter: Adapter,
+    own: Address,
+    depths: Depths,
+    setup: Setup,
+}
+
+/// What is registered to see whether it can be: twice the largest message of the usual sweeps.
+const TRIED_BYTES: usize = 128 << 10;
+
+/// The verbs transport.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    about: "RDMA verbs: RC, UC and UD, by message, write, read and atomic",
+    largest: Bytes::MIB.0 * 1024,
+    traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both, Traffic::OneSided],
+    loses: true,
+    between_hosts: true,
+    least_receives: queues::LEAST_RECEIVES,
+    settings: options::TABLE,
+    path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
+    memory_beside_slots,
+    available,
+    check: options::check,
+    loses_with: |settings| options::service(settings).loses(),
+    completes_each: |settings| {
+        options::signalled(settings) == Some(1) || options::stamps_complete(settings)
+    },
+    numa_node: |settings, role| {
+        rdma_node(&Tree::default(), options::device(settings, role).as_deref())
+    },
+    device_path: |settings| {
+        let (_, device) = settings.iter().find(|(name, _)| name == "device")?;
+        Some((device.clone(), rdma_file(&Tree::default(), device)?))
+    },
+    ..Descriptor::opened_by(open)
+};
+
+/// What a work request and its completion take in the queues of an adapter's library, at most: 64 B
+/// to 1 KiB, by the adapter and what is inline.
+const QUEUED_BYTES: u64 = 1 << 10;
+
+/// All slots and queues, of a device without limits.
+fn memory_beside_slots(setup: &Setup) -> u64 {
+    let depths = Depths::of_most(setup);
+    let pairs = u64::from(depths.pairs);
+    let queued =
+        pairs.saturating_mul(u64::from(depths.send)).saturating_add(depths.receives.into());
+    let layout = Layout::new(setup.size.max(1), depths.slots, depths.receives as usize, true);
+    (layout.mapped_bytes() as u64).saturating_add(queued.saturating_mul(QUEUED_BYTES))
+}
+
+fn available() -> Result<(), String> {
+    let tried = Adapter::choose(&Settings::default(), Role::Client).and_then(|adapter| {
+        // A limit on locked memory is only met by registering some.
+        Memory::new(&adapter, Layout::new(TRIED_BYTES, 1, 1, false)).map(drop)
+    });
+    tried.map_err(|error| error.to_string())
+}
+
+fn open(setup: &Setup) -> Result<Opening> {
+    let settings = &setup.settings;
+    let service = options::service(settings);
+    let adapter = Adapter::choose(settings, setup.role)?;
+    let mtu = address::offered_mtu(&adapter)?;
+    if service == Service::Ud && setup.size as u64 > u64::from(mtu) {
+        return Err(SetupError::NotAllowed(format!(
+            "--size {} B is not allowed with --service ud: the MTU of {} is {mtu} B",
+            setup.size, adapter.name
+        )));
+    }
+    let depths = Depths::of(setup, &adapter.device);
+    let size = setup.size.max(1);
+    let layout = Layout::new(size, depths.slots, depths.receives as usize, service == Service::Ud);
+    let memory = Memory::new(&adapter, layout)?;
+    let queues = Queues::new(setup, &adapter, depths)?;
+    let mut pairs = Vec::new();
+    for qp in &queues.pairs {
+        states::initialise(qp, &adapter, service, datagram_key(setup))?;
+        // The number of the first packet has 24 bits.
+        pairs.push((qp.number(), u32::from_le_bytes(setup::random()?) & 0x00ff_ffff));
+    }
+    let mut connection =
+        options::by_manager(settings).then(|| Connection::new(setup)).transpose()?;
+    let cm = match (&mut connection, setup.role) {
+        (Some(connection), Role::Server) => Some(connection.listen(&adapter)?),
+        _ => None,
+    };
+    let own = Address {
+        service,
+        operation: settings.operation(),
+        size: size as u64,
+        pairs,
+        lid: if is_ethernet(&adapter.attributes) { 0 } else { adapter.attributes.lid },
+        gid: adapter.gid,
+        mtu,
+        memory: memory.address(layout.arrival_at(0)),
+        key: memory.registration.keys().1,
+        slots: depths.receives,
+        stride: layout.arrive_stride as u64,
+        answers: adapter.device.max_qp_rd_atom.clamp(0, 255) as u8,
+        cm,
+    };
+    own.ip().map_or(Ok(()), check_own)?;
+    let (address, setup) = (own.blob(), setup.clone());
+    let end = HalfOpen { queues, memory, connection, adapter, own, depths, setup };
+    Ok(Opening::new(address, move |other| end.connect(other)))
+}
+
+/// The key that datagrams to this end carry.
+fn datagram_key(setup: &Setup) -> u32 {
+    match options::by_manager(&setup.settings) {
+        true => cm::DATAGRAM_KEY,
+        false => states::queue_key(&setup.cookie),
+    }
+}
+
+impl HalfOpen {
+    fn connect(self, other: &Blob) -> Result<Connected> {
+        match lean::operation_of(&self.config(), &self.queues) {
+            Some(Operation::Send) => self.connect_over::<LeanSend>(other),
+            Some(Operation::Write) => self.connect_over::<LeanWrite>(other),
+            _ => self.connect_over::<AnyPath>(other),
+        }
+    }
+
+    fn connect_over<P: Path>(self, other: &Blob) -> Result<Connected> {
+        let other = Address::read(other, &self.own)?;
+        other.ip().into_iter().chain(other.cm.map(|at| at.ip())).try_for_each(check_peer)?;
+        let config = self.config();
+        let mut effective_settings = self.effective_settings(&config, &other);
+        let HalfOpen { queues, memory, mut connection, adapter, own, setup, .. } = self;
+        let route = (config.service == Service::Ud)
+            .then(|| adapter.domain.address(states::route(&adapter, &other)))
+            .transpose()?;
+        let route = route.map(|route| (route, datagram_key(&setup)));
+        let before = Counters::below(Tree::default(), port_folder(&adapter.name, adapter.port));
+        let mut endpoint = VerbsEndpoint::<P>::new(queues, memory, other, route, config, before);
+        if !config.send_only && !config.watches_memory {
+            resources::done(endpoint.post_receives().err().unwrap_or(0), "posting receives")?;
+        }
+        let (pairs, other) = (&endpoint.queues.pairs, &endpoint.other);
+        let end = End { adapter: &adapter, own: &own, other };
+        match &mut connection {
+            Some(connection) => connection.join(pairs, &end)?,
+            None => pairs.iter().enumerate().try_for_each(|pair| states::connect(pair, &end))?,
+        }
+        pairs.iter().try_for_each(|qp| states::limit_rate(qp, &adapter))?;
+        let granted = pairs.first().map(|qp| states::granted(qp, own.service)).transpose()?;
+        let granted = granted.into_iter().flatten();
+        effective_settings.extend(granted.map(|(name, value)| (name.to_string(), value)));
+        endpoint.connection = connection;
+        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
+    }
+
+    fn config(&self) -> EndpointConfig {
+        let (setup, settings) = (&self.setup, &self.setup.settings);
+        let (service, operation) = (self.own.service, self.own.operation);
+        let one_sided = setup.traffic == Traffic::OneSided;
+        let receives_nothing =
+            one_sided || (setup.traffic == Traffic::Forward && setup.role == Role::Client);
+        let answered = matches!(setup.traffic, Traffic::Echo { .. });
+        let depths = self.depths;
+        let depth = u64::from(depths.send);
+        // A slot whose payload the adapter reads later is free when its send has completed, and
+        // that completion must come in time.
+        let most = match (self.queues.inline, answered || service == Service::Ud) {
+            (true, _) => depth.div_ceil(2),
+            (false, true) => 1,
+            (false, false) => (depths.slots as u64 / (2 * u64::from(depths.pairs))).max(1),
+        };
+        let signal_every = match options::signalled(settings) {
+            _ if options::stamps_complete(settings) => 1,
+            None => most,
+            Some(every) => u64::from(every).clamp(1, most),
+        };
+        let may_lose = service.loses() && setup.role == Role::Client;
+        let patience = Some(setup.loss_after).filter(|_| may_lose && answered);
+        EndpointConfig {
+            service,
+            operation,
+            posting: settings.choice("post").unwrap_or_default(),
+            polling: options::polling(settings),
+            signal_every,
+            send_depth: depth * u64::from(depths.pairs),
+            receives: depths.receive as usize,
+            watches_memory: operation == Operation::Write && !one_sided,
+            send_only: one_sided,
+            reaps_busily: settings.text("send-wait") == Some("busy"),
+            sleeps_for_sends: settings.text("send-wait") == Some("block") && receives_nothing,
+            patience: patience.and_then(|span| span.duration().try_into().ok()),
+        }
+    }
+
+    /// What the two ends have agreed on, and what the adapter allows.
+    fn effective_settings(&self, config: &EndpointConfig, other: &Address) -> NamedValues {
+        let adapter = &self.adapter;
+        let rate = format!("{}/rate", port_folder(&adapter.name, adapter.port));
+        let on = |is_on| if is_on { "on" } else { "off" }.to_string();
+        let address = match self.own.lid {
+            0 => ("gid", Ipv6Addr::from(adapter.gid).to_string()),
+            lid => ("lid", lid.to_string()),
+        };
+        let settings = &self.setup.settings;
+        let pages = if settings.flag("huge-pages") { "huge" } else { "normal" };
+        let mut all = vec![
+            ("device", adapter.name.clone()),
+            ("port", adapter.port.to_string()),
+            ("link_rate", crate::host::Tree::default().text(&rate).unwrap_or_default()),
+            ("service", config.service.name().into()),
+            ("operation", config.operation.name().into()),
+            ("connect", settings.text("connect").unwrap_or_default().into()),
+            ("queue_pairs", self.depths.pairs.to_string()),
+            ("shared_receive_queue", on(self.queues.shared.is_some())),
+            ("mtu", address::path_mtu(&self.own, other).to_string()),
+            ("inline", on(self.queues.inline)),
+            ("inline_granted", self.queues.inline_granted.to_string()),
+            ("signal_every", config.signal_every.to_string()),
+            ("send_depth", self.depths.send.to_string()),
+            ("receive_depth", self.depths.receive.to_string()),
+            ("send_slots", self.depths.slots.to_string()),
+            address,
+            ("gid_index", adapter.gid_index.to_string()),
+            ("post", config.posting.name().into()),
+            ("poll", config.polling.name().into()),
+            ("pages", pages.into()),
+            ("on_demand", settings.text("on-demand").unwrap_or("off").into()),
+        ];
+        let node = rdma_node(&Tree::default(), Some(&adapter.name));
+        all.extend(node.map(|node| ("numa_node", node.to_string())));
+        all.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    }
+}

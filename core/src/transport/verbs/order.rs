@@ -1,0 +1,233 @@
+//! The order of sends over the queue pairs of an end, and which of them have completed.
+//!
+//! Send *m* goes over queue pair *m* mod *n*. Each queue pair completes its own sends in order, so
+//! those that are done are the ones before the first that some queue pair still owes.
+
+/// The most queue pairs of an end: more than an adapter gains from, and few enough for an address.
+pub const MOST_QUEUE_PAIRS: u32 = 64;
+/// The work request that carries nothing, of queue pair 0; that of the next is one less.
+const NOTHING: u64 = u64::MAX;
+
+/// How far a queue pair is, in counts of its own sends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair {
+    posted: u64,
+    /// Up to and with the last that makes a completion.
+    signalled: u64,
+    /// Known to have completed.
+    done: u64,
+    /// The sends up to and with the first after those that makes a completion.
+    says_next: u64,
+    /// The sends before a signalled nothing that is on its way.
+    asked_after: Option<u64>,
+}
+
+impl Pair {
+    /// Works out which send after those that are done makes the next completion: every n-th. Mostly
+    /// one period has passed, and a division costs more than all the rest.
+    #[inline(always)]
+    fn look_ahead(&mut self, every: u64) {
+        if self.done >= self.says_next {
+            self.says_next = match self.done - self.says_next < every {
+                true => self.says_next + every,
+                false => (self.done / every + 1) * every,
+            };
+        }
+    }
+}
+
+/// The sends of all queue pairs of an end.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    pairs: Vec<Pair>,
+    /// Every n-th send of a queue pair makes a completion.
+    every: u64,
+    /// The queue pair that takes the next send.
+    pub turn: usize,
+    /// Sends that were taken.
+    pub posted: u64,
+    /// Completions that were asked for, and that have come.
+    asked: u64,
+    answered: u64,
+    /// Sends that are known to have completed.
+    pub retired: u64,
+    /// The first send that has not completed and will say so.
+    pub next_signalled: u64,
+}
+
+impl Order {
+    /// For `pairs` queue pairs.
+    pub fn new(pairs: usize, every: u64) -> Order {
+        let mut order = Order {
+            pairs: vec![Pair::default(); pairs.max(1)],
+            every: every.max(1),
+            ..Order::default()
+        };
+        order.settle();
+        order
+    }
+
+    /// Takes a send; whether it is to make a completion. `is_only`: there is one queue pair.
+    #[inline(always)]
+    pub fn take(&mut self, is_only: bool) -> bool {
+        let pair = &mut self.pairs[if is_only { 0 } else { self.turn }];
+        pair.posted += 1;
+        let is_signalled = pair.posted - pair.signalled >= self.every;
+        if is_signalled {
+            pair.signalled = pair.posted;
+            self.asked += 1;
+        }
+        self.posted += 1;
+        if !is_only {
+            self.turn += 1;
+            if self.turn == self.pairs.len() {
+                self.turn = 0;
+            }
+        }
+        is_signalled
+    }
+
+    /// Whether a completion is to come.
+    #[inline(always)]
+    pub fn awaits(&self) -> bool {
+        self.asked > self.answered
+    }
+
+    /// Notes a completion by the number of its work request.
+    #[inline(always)]
+    pub fn completed(&mut self, request: u64) {
+        self.answered += 1;
+        let count = self.pairs.len();
+        if request > NOTHING - u64::from(MOST_QUEUE_PAIRS) {
+            let Some(pair) = self.pairs.get_mut((NOTHING - request) as usize) else { return };
+            pair.done = pair.done.max(pair.asked_after.take().unwrap_or(0));
+        } else if count == 1 {
+            self.pairs[0].done = self.pairs[0].done.max(request + 1);
+        } else {
+            let pair = &mut self.pairs[(request % count as u64) as usize];
+            pair.done = pair.done.max(request / count as u64 + 1);
+        }
+    }
+
+    /// Works out what has retired, after some completions.
+    #[inline(always)]
+    pub fn settle(&mut self) {
+        if let [pair] = &mut self.pairs[..] {
+            pair.look_ahead(self.every);
+            self.retired = pair.done.min(self.posted);
+            self.next_signalled = pair.says_next - 1;
+        } else {
+            self.settle_several();
+        }
+    }
+
+    /// Out of line: inside a loop it would take the registers of the usual case.
+    #[inline(never)]
+    fn settle_several(&mut self) {
+        let count = self.pairs.len() as u64;
+        let mut retired = u64::MAX;
+        let mut next_signalled = u64::MAX;
+        for (number, pair) in (0..).zip(&mut self.pairs) {
+            pair.look_ahead(self.every);
+            retired = retired.min(pair.done * count + number);
+            next_signalled = next_signalled.min((pair.says_next - 1) * count + number);
+        }
+        self.retired = retired.min(self.posted);
+        self.next_signalled = next_signalled;
+    }
+
+    /// The queue pairs with a tail of sends that will not say when they complete, each with the
+    /// number of the work request that is to ask: it is taken as posted.
+    #[cold]
+    pub fn ask_for_tails(&mut self, mut post: impl FnMut(usize, u64) -> bool) {
+        for (number, pair) in self.pairs.iter_mut().enumerate() {
+            let says_nothing = pair.signalled <= pair.done && pair.asked_after.is_none();
+            if pair.posted > pair.done && says_nothing && post(number, NOTHING - number as u64) {
+                pair.asked_after = Some(pair.posted);
+                self.asked += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(order: &mut Order, count: usize) -> Vec<bool> {
+        (0..count).map(|_| order.take(false)).collect()
+    }
+
+    #[test]
+    fn one_queue_pair_retires_up_to_the_send_that_said_so() {
+        let mut order = Order::new(1, 4);
+        assert_eq!(taken(&mut order, 5), [false, false, false, true, false]);
+        assert!(order.awaits());
+        assert_eq!((order.retired, order.next_signalled), (0, 3));
+        order.completed(3);
+        order.settle();
+        assert_eq!((order.retired, order.next_signalled), (4, 7));
+        assert!(!order.awaits());
+    }
+
+    #[test]
+    fn what_a_slower_queue_pair_owes_holds_the_others_back() {
+        let mut order = Order::new(3, 1);
+        taken(&mut order, 7);
+        for request in [0, 2, 3, 5, 6] {
+            order.completed(request);
+        }
+        order.settle();
+        assert_eq!(order.retired, 1, "send 1 is still on its way");
+        order.completed(1);
+        order.settle();
+        assert_eq!(order.retired, 4, "and now send 4");
+        order.completed(4);
+        order.settle();
+        assert_eq!(order.retired, 7);
+    }
+
+    #[test]
+    fn a_tail_is_asked_for_once_and_counts_what_was_posted_by_then() {
+        let mut order = Order::new(2, 8);
+        taken(&mut order, 5);
+        let mut asked = Vec::new();
+        order.ask_for_tails(|pair, request| {
+            asked.push((pair, request));
+            true
+        });
+        assert_eq!(asked, [(0, u64::MAX), (1, u64::MAX - 1)]);
+        order.ask_for_tails(|_, _| panic!("asked twice"));
+        // Sends that follow the question are not part of the answer.
+        taken(&mut order, 2);
+        order.completed(u64::MAX);
+        order.completed(u64::MAX - 1);
+        order.settle();
+        assert_eq!(order.retired, 5);
+        assert!(!order.awaits());
+    }
+
+    #[test]
+    fn each_queue_pair_has_its_own_period() {
+        let mut order = Order::new(2, 2);
+        assert_eq!(taken(&mut order, 6), [false, false, true, true, false, false]);
+        assert_eq!(order.next_signalled, 2);
+        order.completed(2);
+        order.settle();
+        assert_eq!((order.retired, order.next_signalled), (1, 3));
+    }
+
+    #[test]
+    fn whatever_the_completions_say_nothing_overflows() {
+        use proptest::prelude::*;
+        proptest!(|(pairs in 1usize..9, every in 1u64..9,
+                    requests in proptest::collection::vec(any::<u64>(), 0..50))| {
+            let mut order = Order::new(pairs, every);
+            for request in requests {
+                order.completed(request >> 8);
+                order.completed(u64::MAX - request % 100);
+                order.settle();
+            }
+        });
+    }
+}

@@ -1,0 +1,181 @@
+//! The queues of an end, as deep as the case needs them.
+
+use super::adapter::Adapter;
+use super::options::{self, CallStyle, INLINE_AUTO, Service};
+use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
+use super::stamps::Stamps;
+use crate::transport::{Operation, Result, Role, Setup, SetupError, Traffic};
+use fabric_sys::verbs::types::*;
+
+/// How deep the queues are.
+#[derive(Clone, Copy)]
+pub(super) struct Depths {
+    /// Queue pairs.
+    pub pairs: u32,
+    /// Slots for sending, over all queue pairs.
+    pub slots: usize,
+    /// Sends of each queue pair.
+    pub send: u32,
+    /// Receives of each queue pair, or of the queue that they share.
+    pub receive: u32,
+    /// Receives of all.
+    pub receives: u32,
+}
+
+/// Sends on their way where nothing is asked for: perftest's transmit depth.
+const SEND_DEPTH: u32 = 128;
+/// Receives of a stream where nothing is asked for: perftest's receive depth.
+const RECEIVE_DEPTH: u32 = 512;
+/// The fewest receives.
+pub const LEAST_RECEIVES: u32 = 16;
+/// Most memory for one direction's slots.
+const MOST_BYTES: usize = 64 << 20;
+
+impl Depths {
+    /// What a case needs, within what any device has: 2^15 work requests of a queue are usual.
+    pub fn of_most(setup: &Setup) -> Depths {
+        let most = 1 << 20;
+        Depths::within(setup, [most; 3])
+    }
+
+    /// What a case needs, within what the device has.
+    pub fn of(setup: &Setup, device: &ibv_device_attr) -> Depths {
+        Depths::within(setup, [device.max_qp_wr, device.max_cqe, device.max_srq_wr])
+    }
+
+    /// The limits are those of a queue pair, a completion queue and a shared receive queue.
+    fn within(setup: &Setup, [max_qp_wr, max_cqe, max_srq_wr]: [i32; 3]) -> Depths {
+        let settings = &setup.settings;
+        let pairs = settings.count32("queue-pairs").unwrap_or(1);
+        let shares_receives = settings.flag("shared-receive-queue");
+        let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_RECEIVES) - 1;
+        // All queue pairs complete into one queue.
+        let most = limit(max_qp_wr).min((limit(max_cqe) / pairs).max(1));
+        let fit = (MOST_BYTES / (setup.size + 64)).clamp(2, 1 << 20) as u32;
+        let window = setup.window.clamp(1, fit);
+        let send = settings.count32("send-depth").unwrap_or(SEND_DEPTH.max(window)).min(most);
+        let slots = window.min(send.saturating_mul(pairs)) as usize;
+        let asked = settings.count32("receive-depth").unwrap_or(match setup.traffic {
+            // Twice what is on the way: a slot is never overwritten while it is looked at.
+            Traffic::Echo { .. } => 2 * window,
+            Traffic::Forward | Traffic::Both => RECEIVE_DEPTH,
+            Traffic::OneSided => slots as u32,
+        });
+        let fit_each = (fit / pairs).max(2);
+        let most = if shares_receives { limit(max_srq_wr) } else { most };
+        let receive = asked
+            .max(LEAST_RECEIVES.min(fit_each))
+            .min(fit_each.max(2 * window.div_ceil(pairs)))
+            .min(most);
+        let receives = if shares_receives { receive } else { receive * pairs };
+        Depths { pairs, slots, send, receive, receives }
+    }
+}
+
+/// The queues of an end.
+pub(super) struct Queues {
+    // Dropped in this order.
+    pub pairs: Vec<QueuePair>,
+    pub shared: Option<SharedReceives>,
+    pub send: CompletionQueue,
+    pub receive: CompletionQueue,
+    /// Whether payloads are copied into the work requests, and how much the adapter grants.
+    pub inline: bool,
+    pub inline_granted: u32,
+    /// The device's own stamps of completed sends, where they were asked for.
+    pub stamps: Option<Stamps>,
+}
+
+impl Queues {
+    /// Makes them.
+    pub fn new(setup: &Setup, adapter: &Adapter, depths: Depths) -> Result<Queues> {
+        let (domain, settings) = (&adapter.domain, &setup.settings);
+        let channel = Channel::new(&domain.parent)?;
+        let stamps = options::stamps_complete(settings);
+        let stamps = stamps.then(|| Stamps::of(&domain.parent, &adapter.name)).transpose()?;
+        let is_extended = options::polling(settings) == CallStyle::Extended;
+        // `ibv_next_poll` of Soft-RoCE in rdma-core 44 loses completions; one at a time is right.
+        let at_once = if adapter.name.starts_with("rxe") { 1 } else { usize::MAX };
+        let queue = |entries, stamps| {
+            CompletionQueue::new(&channel, entries, is_extended.then_some(stamps), at_once)
+        };
+        let send = queue((depths.send + 1) * depths.pairs, stamps.is_some())?;
+        let receive = queue(depths.receives, false)?;
+        if let Some((count, period)) = options::moderation(settings) {
+            [&send, &receive].into_iter().try_for_each(|queue| queue.moderate(count, period))?;
+        }
+        let shared = settings.flag("shared-receive-queue");
+        let shared = shared.then(|| SharedReceives::new(domain, depths.receives)).transpose()?;
+        let (pairs, inline, inline_granted) = (Vec::new(), false, 0);
+        let stamps = stamps.filter(|_| setup.role == Role::Client);
+        let mut queues = Queues { pairs, shared, send, receive, inline, inline_granted, stamps };
+        for _ in 0..depths.pairs {
+            queues.add_pair(setup, adapter, depths)?;
+        }
+        Ok(queues)
+    }
+
+    fn add_pair(&mut self, setup: &Setup, adapter: &Adapter, depths: Depths) -> Result<()> {
+        let (domain, settings) = (&adapter.domain, &setup.settings);
+        let (operation, asked) = (settings.operation(), options::inline(settings));
+        let marker = usize::from(operation == Operation::Write);
+        let length = (setup.size + marker) as u32;
+        let most = asked.unwrap_or(INLINE_AUTO);
+        let wants = length <= most && operation.carries_payload() && !settings.stamps_send();
+        let extended = settings.choice("post") == Some(CallStyle::Extended);
+        let attributes = |inline: u32| ibv_qp_init_attr_ex {
+            send_cq: self.send.raw(),
+            recv_cq: self.receive.raw(),
+            srq: self.shared.as_ref().map_or(std::ptr::null_mut(), SharedReceives::raw),
+            cap: ibv_qp_cap {
+                // One more for the send that asks what became of the others.
+                max_send_wr: depths.send + 1,
+                max_recv_wr: if self.shared.is_some() { 0 } else { depths.receive },
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_inline_data: inline,
+            },
+            qp_type: match options::service(settings) {
+                Service::Rc => IBV_QPT_RC,
+                Service::Uc => IBV_QPT_UC,
+                Service::Ud => IBV_QPT_UD,
+            },
+            send_ops_flags: u64::from(codes_of(operation).1),
+            ..ibv_qp_init_attr_ex::default()
+        };
+        let wanted = if wants { length.max(most) } else { 0 };
+        let made = QueuePair::new(domain, attributes(wanted), extended);
+        let (qp, granted) = match (made, asked) {
+            (Ok(made), _) => made,
+            // An adapter that cannot so much may still be used without.
+            (Err(_), None) if wants => QueuePair::new(domain, attributes(0), extended)?,
+            (Err(error), Some(bytes)) if wants => {
+                return Err(SetupError::NotAllowed(format!(
+                    "{error}; --inline {bytes} may be more than the adapter supports: use auto, \
+                     off or less"
+                )));
+            }
+            (Err(error), _) => return Err(error),
+        };
+        self.inline = wants && granted >= length;
+        self.inline_granted = granted;
+        self.pairs.push(qp);
+        Ok(())
+    }
+}
+
+/// The opcode of an operation, and the calls that it needs, as a flag of the queue pair.
+pub(super) fn codes_of(operation: Operation) -> (ibv_wr_opcode, u32) {
+    match operation {
+        Operation::Send => (IBV_WR_SEND, IBV_QP_EX_WITH_SEND),
+        Operation::SendImm => (IBV_WR_SEND_WITH_IMM, IBV_QP_EX_WITH_SEND_WITH_IMM),
+        Operation::Write => (IBV_WR_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE),
+        Operation::WriteImm => (
+            IBV_WR_RDMA_WRITE_WITH_IMM,
+            IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+        ),
+        Operation::Read => (IBV_WR_RDMA_READ, IBV_QP_EX_WITH_RDMA_READ),
+        Operation::FetchAdd => (IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD),
+        Operation::CompareSwap => (IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP),
+    }
+}

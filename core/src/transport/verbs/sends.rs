@@ -1,0 +1,92 @@
+//! Posts a list of sends, and checks those that make no completion.
+
+use super::endpoint::VerbsEndpoint;
+use super::path::Path;
+use crate::transport::Link;
+use fabric_sys::verbs::inline;
+use fabric_sys::verbs::types::*;
+use std::ops::Range;
+
+impl<P: Path> VerbsEndpoint<P> {
+    /// Checks unsignalled sends: an error makes a completion by itself, and a signalled empty send
+    /// after them shows that they have completed.
+    #[cold]
+    pub(super) fn look_after_sends(&mut self) {
+        self.reap();
+        // A payload that was copied is free already, and a datagram knows no address of memory.
+        if self.staged > 0 || self.queues.inline || self.is_datagram() {
+            return;
+        }
+        let (pairs, other) = (&self.queues.pairs, &self.other);
+        self.order.ask_for_tails(|pair, request| {
+            let mut nothing = ibv_send_wr {
+                wr_id: request,
+                opcode: IBV_WR_RDMA_WRITE,
+                send_flags: IBV_SEND_SIGNALED,
+                ..ibv_send_wr::default()
+            };
+            nothing.wr.rdma.remote_addr = other.memory;
+            nothing.wr.rdma.rkey = other.key;
+            let mut bad = std::ptr::null_mut();
+            // SAFETY: a live queue pair and a list of one without memory.
+            unsafe { inline::post_send(pairs[pair].raw(), &mut nothing, &mut bad) == 0 }
+        });
+    }
+
+    /// The state of the link after a call that posts.
+    #[cold]
+    pub(super) fn refuse(&mut self, errno: i32) {
+        self.link = Link::Failed(errno);
+    }
+
+    /// The queue pair that the send at this place of the list goes to.
+    #[inline(always)]
+    pub(super) fn pair_of(&self, place: usize) -> usize {
+        match self.pair_count() {
+            1 => 0,
+            count => (self.first + place) % count,
+        }
+    }
+
+    /// Hands the list to `ibv_post_send`, each queue pair its share; 0 or an errno.
+    #[inline(always)]
+    pub(super) fn ring_classic(&mut self) -> i32 {
+        let (count, staged) = (self.pair_count(), self.staged);
+        // The last of each share ends its list.
+        for send in &mut self.lists.sends[staged.saturating_sub(count)..staged] {
+            send.next = std::ptr::null_mut();
+        }
+        let error = self.ring_heads();
+        self.link_sends(staged.saturating_sub(count)..staged);
+        error
+    }
+
+    /// Links these sends of the list, each to the next for the same queue pair.
+    #[inline(always)]
+    pub(super) fn link_sends(&mut self, numbers: Range<usize>) {
+        let count = self.pair_count();
+        let sends = &mut self.lists.sends;
+        for number in numbers {
+            let next =
+                sends.get_mut(number + count).map_or(std::ptr::null_mut(), |next| &raw mut *next);
+            sends[number].next = next;
+        }
+    }
+
+    #[inline(always)]
+    fn ring_heads(&mut self) -> i32 {
+        let (count, staged) = (self.pair_count(), self.staged);
+        for head in 0..count.min(staged) {
+            let pair = self.pair_of(head);
+            let (qp, list) = (self.queues.pairs[pair].raw(), &mut self.lists.sends[head]);
+            let mut bad = std::ptr::null_mut();
+            // SAFETY: a live queue pair; the list is linked in place, and its memory is registered
+            // and left alone until the send completes.
+            let error = unsafe { inline::post_send(qp, list, &mut bad) };
+            if error != 0 {
+                return error;
+            }
+        }
+        0
+    }
+}

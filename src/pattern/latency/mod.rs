@@ -1,9 +1,0 @@
-//! Ping-pong: one message (or one burst) there and back before the next.
-
-mod execution;
-mod figures;
-pub mod one_sided;
-mod spec;
-
-pub(in crate::pattern) use spec::OPTIONS;
-pub use spec::{Latency, Spec, request};
