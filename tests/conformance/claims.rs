@@ -9,7 +9,7 @@ use wiregauge::transport::{
 
 const ECHO: Traffic = Traffic::Echo { every: 1 };
 /// The largest message that is sent here: what the emulated machine has memory for.
-const LARGEST: usize = 8 << 20;
+const LARGEST: usize = 16 << 20;
 
 fn messages_for(size: usize) -> u64 {
     if size > 10_000 { 40 } else { 400 }

@@ -5,7 +5,7 @@
 //!   `asked` (its attributes), `cm` (the connection manager instead), this file.
 //! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
 //!   posting, `order` for several queue pairs, `memory` for the slots, and `path` and `lean` for
-//!   what is known of an endpoint when it is compiled.
+//!   what is settled at compile time.
 //!
 //! Operations that the other end takes no part in (reads, atomics, and writes in a stream) give no
 //! arrivals: their traffic is [`Traffic::OneSided`]. A ping-pong by write is seen in memory: one
