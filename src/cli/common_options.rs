@@ -10,6 +10,7 @@ use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refus
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::pairs::AtOnce;
+use crate::plan::rails::RailsAtOnce;
 use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
 use crate::plan::{Place, Request, Wait};
 use crate::record::Baseline;
@@ -179,6 +180,15 @@ pub const PAIRS: OptionTable = &under(HOSTS, [
     .limits(0, u32::MAX as u64),
 ]);
 
+/// Which ports of hosts are measured.
+pub const RAILS: OptionTable = &under(HOSTS, [OptionDef::choice::<RailsAtOnce>(
+    "rails",
+    "Measure all active RDMA ports of the hosts, the first of one host with the first of another, \
+     the second with the second, and so on: each by itself, or all at the same time",
+)
+.metavar("WHICH")
+.excludes(&["device", "port", "cpus"])]);
+
 /// Which process of a job this is. A launcher says it by itself.
 pub const RANK: OptionTable = &under(
     JOB,
@@ -250,7 +260,7 @@ pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a tab
 
 /// The tables of all measuring commands.
 pub const ALL: &[OptionTable] =
-    &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RANK, THRESHOLD, RECORD, JUDGE];
+    &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RAILS, RANK, THRESHOLD, RECORD, JUDGE];
 
 /// What was asked of a pattern, with the options that all patterns have, and which process of a job
 /// this is.

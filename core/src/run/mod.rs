@@ -129,6 +129,7 @@ pub fn run(
         program: &context.program,
         clocks: Vec::new(),
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
+        rails: plan.rails.clone(),
         noise: NOISE,
         overhead_messages: OVERHEAD_MESSAGES,
     };

@@ -144,9 +144,10 @@ const PERFTEST_WORDS: &[Word] = &[
     nothing(&["--cpu-util"], "CPU time per message is always in the record"),
     nothing(&["--report-gbits"], "the tables have MB/s and Gb/s"),
     option(&["--run-infinitely"], "--time TIME", "a run ends: use a long one"),
-    nothing(
+    option(
         &["-O", "--dualport", "--report-per-port"],
-        "one port for each end (`--port A,B`); two ports are two runs",
+        "--rails WHICH",
+        "`--rails all`: all active ports of both hosts, each with its own figures",
     ),
     nothing(&["-X", "--vector"], "the completion vector is the first"),
     nothing(&["-L", "--hop-limit"], "64 hops"),
