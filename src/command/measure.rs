@@ -3,6 +3,7 @@
 use super::console::{complain, layout, print_json, print_report, print_text};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::live::Live;
+use super::periods::Periods;
 use super::process::{context, interrupts};
 use super::progress::Progress;
 use super::{CommandError, Exit, judge};
@@ -165,11 +166,12 @@ fn carry_out(
     Ok((record, writer, failed))
 }
 
-/// How progress is shown: as a line, or full-screen.
+/// How progress is shown: as a line that is overwritten, full-screen, or as lines on stdout.
 fn watcher(options: &RunOptions) -> Result<Box<dyn Watcher>, CommandError> {
-    Ok(match options.live {
-        true => Box::new(Live::new()?),
-        false => Box::new(Progress::new()),
+    Ok(match (options.live, options.report_every) {
+        (true, _) => Box::new(Live::new()?),
+        (false, Some(_)) => Box::new(Periods::default()),
+        (false, None) => Box::new(Progress::new()),
     })
 }
 

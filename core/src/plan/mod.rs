@@ -44,6 +44,9 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// The time of a round that its user ends: ten years, which every clock still counts.
+pub const FOREVER: Span = Span(10 * 365 * 86_400 * 1_000_000_000);
+
 /// Most messages of a burst: their send stamps lie on the measured loop's stack.
 pub const MOST_BURST: usize = 1024;
 
@@ -304,6 +307,11 @@ impl<P, S> Case<P, S> {
             settings: self.settings,
             seed: self.seed,
         }
+    }
+
+    /// Whether the user ends it: an interrupt is then its planned end.
+    pub fn is_endless(&self) -> bool {
+        self.bound.time == Some(FOREVER)
     }
 
     /// Threads that measure: the client's.

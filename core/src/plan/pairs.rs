@@ -189,7 +189,8 @@ impl Place {
         })
     }
 
-    /// The settings of a case between these hosts of a layout on this rail, with those that each has of its own.
+    /// The settings of a case between these hosts of a layout on this rail, with those that each
+    /// has of its own.
     pub fn settings(
         &self,
         layout: &Layout,

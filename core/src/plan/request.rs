@@ -117,6 +117,7 @@ impl Request {
         }
         asked.complete(&mut so_far);
         let CasesSoFar { cases, concurrent } = so_far;
+        check_endless(&cases)?;
         check_cpus(&self.cpus, &cases)?;
         Ok(Plan {
             cases,
@@ -289,6 +290,26 @@ impl<P, S> Case<P, S> {
         let most = share.map_or(WARMUP_TIME, |share| share.min(WARMUP_TIME));
         (!self.exact_warmup).then_some(most)
     }
+}
+
+/// Refuses what could not run until the user ends it.
+fn check_endless(cases: &[Case]) -> Result<(), UsageError> {
+    let Some(case) = cases.iter().find(|case| case.is_endless()) else { return Ok(()) };
+    let (count, name) = (cases.len(), case.pattern.name());
+    ensure!(
+        count == 1,
+        "--forever measures one case, and these are {count}: use one transport, wait mode, size, \
+         rate and pair of hosts"
+    );
+    ensure!(
+        !case.profile().is_one_way,
+        "{name} keeps a row for each message and cannot run for ever: use --time, or --forever \
+         with latency, load or bandwidth"
+    );
+    let (transport, descriptor) = (case.transport, case.transport.descriptor());
+    let fits = !descriptor.one_process;
+    ensure!(fits, "{transport} simulates both ends: use --time or --count instead of --forever");
+    Ok(())
 }
 
 /// Refuses CPUs that were named for fewer threads than the cases have.

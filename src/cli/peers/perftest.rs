@@ -143,7 +143,12 @@ const PERFTEST_WORDS: &[Word] = &[
     nothing(&["-N", "--nopeak"], "no peak is computed"),
     nothing(&["--cpu-util"], "CPU time per message is always in the record"),
     nothing(&["--report-gbits"], "the tables have MB/s and Gb/s"),
-    option(&["--run-infinitely"], "--time TIME", "a run ends: use a long one"),
+    option(
+        &["--run-infinitely"],
+        "--forever",
+        "until Ctrl-C, which also gives the report; `--report-every 1s` prints lines meanwhile, as \
+         `-D 1` does there",
+    ),
     option(
         &["-O", "--dualport", "--report-per-port"],
         "--rails WHICH",
