@@ -64,6 +64,7 @@ fn play(case: &Case) -> RoundResult {
         interrupted: &interrupted,
         hosts: &[],
         unavailable: Vec::new(),
+        report_every: None,
         patterns: registry::analysis,
         sides: None,
     };
@@ -72,6 +73,7 @@ fn play(case: &Case) -> RoundResult {
         context: &context,
         program: &context.program,
         clocks: Vec::new(),
+        rails: None,
         cpus: Vec::new(),
         clock: Local {
             source: Source::MonotonicRaw,

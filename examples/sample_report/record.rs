@@ -69,6 +69,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
             rounds: Rounds { least: 5, most: 15, until: Some(0.02) },
             hosts: Vec::new(),
             pairs: None,
+            rails: None,
             concurrent: Vec::new(),
             cpus: vec![CpuPair { client: 2, server: 3 }],
             injected_clock_error: None,

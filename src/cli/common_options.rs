@@ -4,20 +4,23 @@ use super::display::{COLOR, COLUMNS, Display, OUTPUT, VERBOSE};
 use super::place;
 use super::values;
 use super::{Command, JudgeOptions, RunOptions};
+use crate::agent::remote_memory::REPORT;
 use crate::clock::Source;
 use crate::host::{self, CpuPair};
 use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refuse_found, under};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::plan::pairs::AtOnce;
+use crate::plan::rails::RailsAtOnce;
 use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
-use crate::plan::{Place, Request, Wait};
+use crate::plan::{FOREVER, Place, Request, Wait};
 use crate::record::Baseline;
 use crate::remote::job::rank::Rank;
 use crate::stats::Limit;
 use crate::transport::definitions::DEFINITIONS;
 use crate::transport::{Interfaces, Role, Settings, TransportKind};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const DURATION: &str = "Duration";
 /// The heading of where it runs.
@@ -61,6 +64,12 @@ pub const LENGTH: OptionTable = &under(
         )
         .default_note("200ms for bandwidth without --count")
         .common(),
+        OptionDef::flag(
+            "forever",
+            "One round until Ctrl-C or SIGTERM, which ends it as planned (exit code 0); samples \
+             beyond the first 4194304 are kept as histograms",
+        )
+        .excludes(&["count", "time", "rounds", "until"]),
         OptionDef::count(
             "rounds",
             "Rounds of each case, each in new processes; with --until, the maximum",
@@ -179,6 +188,15 @@ pub const PAIRS: OptionTable = &under(HOSTS, [
     .limits(0, u32::MAX as u64),
 ]);
 
+/// Which ports of hosts are measured.
+pub const RAILS: OptionTable = &under(HOSTS, [OptionDef::choice::<RailsAtOnce>(
+    "rails",
+    "Measure all active RDMA ports of the hosts, the first of one host with the first of another, \
+     the second with the second, and so on: each by itself, or all at the same time",
+)
+.metavar("WHICH")
+.excludes(&["device", "port", "cpus"])]);
+
 /// Which process of a job this is. A launcher says it by itself.
 pub const RANK: OptionTable = &under(
     JOB,
@@ -218,6 +236,17 @@ pub const RECORD: OptionTable = &under(
     ],
 );
 
+/// What is printed while a round runs.
+pub const PERIODS: OptionTable = &under(
+    OUTPUT,
+    [OptionDef::duration(
+        "report-every",
+        "Print a line on stdout in each such time of a round, at least 1s: message rate, \
+         bandwidth, p50, p99, lost messages",
+    )
+    .excludes(&["json", "live"])],
+);
+
 /// How a run is judged, and where that goes.
 pub const JUDGE: OptionTable = &under(
     "Comparison and limits",
@@ -250,7 +279,7 @@ pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a tab
 
 /// The tables of all measuring commands.
 pub const ALL: &[OptionTable] =
-    &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RANK, THRESHOLD, RECORD, JUDGE];
+    &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RAILS, RANK, THRESHOLD, RECORD, PERIODS, JUDGE];
 
 /// What was asked of a pattern, with the options that all patterns have, and which process of a job
 /// this is.
@@ -274,9 +303,9 @@ pub fn request(
             false => request.threads,
         },
         count: given.count("count"),
-        time: given.time("time"),
+        time: given.flag("forever").then_some(FOREVER).or_else(|| given.time("time")),
         warmup: given.count("warmup"),
-        rounds: given.count32("rounds"),
+        rounds: given.flag("forever").then_some(1).or_else(|| given.count32("rounds")),
         until: given.read("until", values::percent),
         timeout: given.time("timeout").unwrap_or_default(),
         loss_after: given.time("loss-after").unwrap_or_default(),
@@ -359,7 +388,31 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
         "--save-baseline needs a run directory, and --json makes none: use --out DIR as well"
     );
     let (live, display) = (given.flag("live"), Display::of(given));
-    Ok(RunOptions { clock, directory, json, live, judge, display, rank: rank.map(Box::new) })
+    let (rank, report_every) = (rank.map(Box::new), None);
+    Ok(RunOptions { clock, directory, json, live, report_every, judge, display, rank })
+}
+
+/// Shortest time between two lines of a running round: the controller looks that often without
+/// being noticed.
+const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
+
+/// Refuses lines of a running round that nobody here could write.
+fn check_periods(request: &Request, every: Option<Duration>) -> Result<(), UsageError> {
+    let Some(every) = every else { return Ok(()) };
+    ensure!(every >= SHORTEST_PERIOD, "--report-every: use 1s or more");
+    let plan = request.clone().plan()?;
+    let fits = plan.concurrent.is_empty() && request.place.pairs().is_none();
+    ensure!(fits, "--report-every shows one case at a time: leave out what runs at the same time");
+    refuse_found(request.simulated(), |transport| {
+        format!("{transport} simulates time and does not support --report-every: leave it out")
+    })?;
+    let is_slow = !request.place.is_here(Role::Client) && every < REPORT;
+    refuse_found(Some(REPORT.as_secs()).filter(|_| is_slow), |seconds| {
+        format!(
+            "--report-every: a client on another host reports every {seconds} s: use \
+             {seconds}s or more, or run wiregauge there with --to"
+        )
+    })
 }
 
 /// How a run is judged.
@@ -378,5 +431,8 @@ pub fn judge_options(given: &Given) -> JudgeOptions {
 pub fn measure(pattern: &dyn Pattern, given: &Given) -> Result<Command, UsageError> {
     // A wrong request is refused before a wrong place for what it would give.
     let (request, rank) = request(pattern, given)?;
-    Ok(Command::Measure { request: Box::new(request), options: run_options(given, rank)? })
+    let report_every = given.time("report-every").map(|every| every.duration());
+    check_periods(&request, report_every)?;
+    let options = RunOptions { report_every, ..run_options(given, rank)? };
+    Ok(Command::Measure { request: Box::new(request), options })
 }

@@ -39,6 +39,7 @@ use crate::transport::Interfaces;
 use crate::units::{InjectedClockError, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How a run is made, whatever it measures, and where its output goes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,6 +52,8 @@ pub struct RunOptions {
     pub json: bool,
     /// Whether a full-screen view shows the run in progress.
     pub live: bool,
+    /// How often a line of a running round is printed.
+    pub report_every: Option<Duration>,
     /// How it is judged.
     pub judge: JudgeOptions,
     /// How its tables look.

@@ -4,7 +4,7 @@ use super::values;
 use crate::host;
 use crate::options::{Given, OptionDef, UsageError, refuse, refuse_found};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS};
-use crate::plan::{HostSpec, Pairs, Place};
+use crate::plan::{HostSpec, Pairs, Place, Rails};
 use crate::remote::job;
 use crate::remote::job::rank::{self, Rank, RankOptions};
 use crate::transport::definitions::DEFINITIONS;
@@ -17,9 +17,16 @@ const LONGEST_FILE: u64 = 4 << 20;
 /// The place that was asked for, and which process of a job this is.
 pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
     let (rank, mut which) = (rank_of(given)?, pairs(given));
+    let has_rails = given.definition("rails").is_some();
+    let at_once = has_rails.then(|| given.choice("rails")).flatten();
+    let several = match which {
+        Pairs::All { .. } => Some("--all-pairs"),
+        Pairs::Bisection { .. } => Some("--bisection"),
+        Pairs::First => at_once.map(|_| "--rails"),
+    };
     match &rank {
-        None if which != Pairs::First && !names_hosts(given) => {
-            let option = if given.flag("all-pairs") { "--all-pairs" } else { "--bisection" };
+        None if several.is_some() && !names_hosts(given) => {
+            let option = several.unwrap_or_default();
             return refuse(format!("{option} needs several hosts: use --hosts A,B,C"));
         }
         // Nobody has to name hosts in a job, so nobody has to say that all are meant.
@@ -29,7 +36,8 @@ pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
         _ => {}
     }
     let (nodes, own_here) = nodes(given, rank.as_ref())?;
-    Ok((Place { nodes, which, own_here }, rank))
+    let rails = at_once.map(Rails::new);
+    Ok((Place { nodes, which, own_here, rails }, rank))
 }
 
 /// Whether another host is named.

@@ -226,7 +226,7 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("bandwidth -l 128K", "'--size', iperf3's -l"),
         ("bandwidth -w 1M", "'--send-buffer'"),
         ("bandwidth -b", "'--burst', sockperf's -b"),
-        ("bandwidth -i 1", "'--live', iperf3's -i"),
+        ("bandwidth -i 1", "'--report-every', iperf3's -i"),
         ("bandwidth --bidir", "'--direction bi'"),
         ("bandwidth -u", "'--transport udp'"),
         ("latency --mps 1000", "'oneway --rate'"),

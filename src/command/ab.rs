@@ -94,6 +94,8 @@ fn read(typed: &Typed) -> Result<([Side; 2], RunOptions), UsageError> {
     );
     let no_baseline = options.judge.baseline.is_none();
     ensure!(no_baseline, "--baseline: ab compares A with B: leave it out");
+    let fits = a.request.place.rails.is_none();
+    ensure!(fits, "--rails: ab measures one rail: use --device instead");
     let has_binary = a.binary.is_some() || b.binary.is_some();
     let fits = !has_binary || !a.request.place.is_remote();
     ensure!(

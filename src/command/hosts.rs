@@ -6,7 +6,8 @@ use super::{CommandError, Exit};
 use crate::clock::Source;
 use crate::control::fault::Fault;
 use crate::control::protocol;
-use crate::host::{CpuPair, TOOL_VERSION};
+use crate::host::{self, CpuPair, TOOL_VERSION};
+use crate::plan::pairs::HERE;
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
@@ -221,6 +222,15 @@ fn reach_each(
         }
     });
     Ok(found.into_iter().filter_map(OnceLock::into_inner).collect())
+}
+
+/// Fills in the rails of a place, where they were asked for, by the ports that its hosts have.
+pub fn find_rails(place: &mut Place, hosts: &[RemoteHost]) -> Result<(), CommandError> {
+    let is_here = place.nodes.contains(&None);
+    let Some(rails) = &mut place.rails else { return Ok(()) };
+    let here = is_here.then(|| (HERE, host::active_rdma_ports(&host::Tree::default())));
+    let others = hosts.iter().map(|host| (host.session.host(), host.probe.rdma_ports.clone()));
+    Ok(rails.found(here, others.collect())?)
 }
 
 /// Leaves them as they were.

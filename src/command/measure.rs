@@ -3,6 +3,7 @@
 use super::console::{complain, layout, print_json, print_report, print_text};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::live::Live;
+use super::periods::Periods;
 use super::process::{context, interrupts};
 use super::progress::Progress;
 use super::{CommandError, Exit, judge};
@@ -10,8 +11,8 @@ use crate::cli::RunOptions;
 use crate::host::{self, CpuPair};
 use crate::loops::schedule;
 use crate::pattern::{registry, survey};
-use crate::plan::request::in_all;
-use crate::plan::{Case, Place, Plan, Request, UsageError};
+use crate::plan::request::{MOST_THREADS, in_all};
+use crate::plan::{Case, Place, Plan, Rails, Request, UsageError};
 use crate::record::directory::DEFAULT_BASE;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
@@ -62,7 +63,8 @@ pub fn prepared<T>(
     execute: impl FnOnce(&Plan, Vec<Unavailable>, &[RemoteHost]) -> Result<T, CommandError>,
 ) -> Result<Result<T, Vec<Unavailable>>, CommandError> {
     // The whole request must make sense, also for what does not work here.
-    let flows = request.clone().plan()?.cpus_at_once();
+    let rails = request.place.rails.as_ref().map_or(1, Rails::expected_at_once);
+    let flows = (request.clone().plan()?.cpus_at_once() * rails).min(MOST_THREADS);
     request.timer.map_or(Ok(()), schedule::available).map_err(UsageError)?;
     let probe = ProbeRequest {
         transports: request.transports.clone(),
@@ -76,7 +78,10 @@ pub fn prepared<T>(
         request.transports = works;
         match request.transports.is_empty() {
             true => Ok(Err(unavailable)),
-            false => execute(&request.plan()?, unavailable, hosts).map(Ok),
+            false => {
+                hosts::find_rails(&mut request.place, hosts)?;
+                execute(&request.plan()?, unavailable, hosts).map(Ok)
+            }
         }
     })
 }
@@ -161,11 +166,12 @@ fn carry_out(
     Ok((record, writer, failed))
 }
 
-/// How progress is shown: as a line, or full-screen.
+/// How progress is shown: as a line that is overwritten, full-screen, or as lines on stdout.
 fn watcher(options: &RunOptions) -> Result<Box<dyn Watcher>, CommandError> {
-    Ok(match options.live {
-        true => Box::new(Live::new()?),
-        false => Box::new(Progress::new()),
+    Ok(match (options.live, options.report_every) {
+        (true, _) => Box::new(Live::new()?),
+        (false, Some(_)) => Box::new(Periods::default()),
+        (false, None) => Box::new(Progress::new()),
     })
 }
 

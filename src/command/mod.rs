@@ -15,6 +15,7 @@ mod list;
 mod live;
 mod measure;
 mod noise;
+mod periods;
 mod process;
 pub mod program;
 mod progress;

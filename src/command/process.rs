@@ -33,6 +33,7 @@ pub fn context<'a>(
         interrupted,
         hosts,
         unavailable,
+        report_every: options.report_every,
         patterns: registry::analysis,
         sides: None,
     })

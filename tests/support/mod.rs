@@ -171,7 +171,7 @@ fn step() -> Step {
 
 fn full_plan() -> PlanRecord {
     let latency = full_case(Schedule::Poisson { rate: MessageRate(1e4) });
-    let plan = Plan {
+    PlanRecord::from(&Plan {
         name: "latency".to_string(),
         cases: vec![
             full_bandwidth(&latency),
@@ -190,6 +190,7 @@ fn full_plan() -> PlanRecord {
             ..HostSpec::default()
         }],
         pairs: Some(Pairs::All { at_once: AtOnce::Matching }),
+        rails: Some(study::rails()),
         concurrent: vec![vec![0]],
         injected_clock_error: Some(InjectedClockError {
             offset_ns: 1e9,
@@ -200,8 +201,7 @@ fn full_plan() -> PlanRecord {
         seed: 7,
         threshold: Span(50_000),
         study: Some(study::full()),
-    };
-    PlanRecord::from(&plan)
+    })
 }
 
 /// Another pattern in place of a case's own.

@@ -1,7 +1,9 @@
 //! A study with a value in every field.
 
-use wiregauge::plan::Study;
+use wiregauge::host::RdmaPort;
+use wiregauge::plan::rails::RailsAtOnce;
 use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
+use wiregauge::plan::{Rails, Study};
 use wiregauge::units::Bytes;
 
 pub fn full() -> Study {
@@ -33,4 +35,12 @@ pub fn full() -> Study {
             notes: vec!["Table 2 is not drawn".to_string()],
         }],
     }
+}
+
+/// Rails of this host and another one.
+pub fn rails() -> Rails {
+    let port =
+        |device: &str| RdmaPort { device: device.into(), port: 1, link_layer: "InfiniBand".into() };
+    let (here, there) = (vec![port("mlx5_0")], vec![port("mlx5_2")]);
+    Rails { at_once: RailsAtOnce::Each, here, hosts: vec![there] }
 }

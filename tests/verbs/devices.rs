@@ -5,7 +5,7 @@
 //! of one machine in memory, but for a sender that names its interface, as Soft-RoCE does.
 
 use super::bounded::{LIMIT, output, start};
-use super::{granted, has_device, may_change_the_machine, program, record, shell};
+use super::{counts, granted, has_device, may_change_the_machine, program, record, shell};
 use super::{wait_for_packets, wait_for_port};
 use serde_json::Value;
 use std::process::Command;
@@ -67,6 +67,55 @@ fn each_end_has_the_device_that_it_was_given() {
     }
     let record = record("latency --transport verbs --device left0 --count 300");
     assert!(warned(&record, "adapter_loopback"), "both ends on one port");
+}
+
+/// A program in place of ssh that runs the last of its words on this machine.
+fn ssh_to_this_machine(folder: &std::path::Path) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let script = folder.join("ssh");
+    let text = "#!/bin/sh\nexport SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22'\n\
+                for last; do :; done\nexec sh -c \"$last\"\n";
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
+    script
+}
+
+#[test]
+fn every_active_port_is_a_rail_with_figures_of_its_own() {
+    if !may_change_the_machine() {
+        return;
+    }
+    let _two = TwoDevices::make();
+    let scratch = std::env::temp_dir().join(format!("wiregauge-rails-{}", std::process::id()));
+    std::fs::create_dir_all(&scratch).unwrap();
+    let ssh = ssh_to_this_machine(&scratch);
+    let binary = program().get_program().to_string_lossy().into_owned();
+    let reach = format!("--to far --ssh {} --remote-binary {binary}", ssh.display());
+    for (line, at_once) in [("latency --count 200", "each"), ("bandwidth --time 50ms", "all")] {
+        let record = record(&format!("{line} --transport verbs {reach} --rails {at_once}"));
+        let rails = &record["plan"]["rails"];
+        let found = |ports: &Value| -> Vec<String> {
+            let name = |port: &Value| port["device"].as_str().unwrap().to_string();
+            ports.as_array().unwrap().iter().map(name).collect()
+        };
+        let here = found(&rails["here"]);
+        assert_eq!(here, found(&rails["hosts"][0]), "one machine: {rails}");
+        assert!(here.iter().any(|name| name == "left0") && here.iter().any(|n| n == "right0"));
+        assert_eq!(rails["at_once"], at_once);
+        let runs = record["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), here.len());
+        for (run, device) in runs.iter().zip(&here) {
+            for end in ["client", "server"] {
+                let settings = &run["rounds"][0][end]["effective_settings"];
+                assert_eq!(settings["device"].as_str(), Some(&**device), "{at_once}: {end}");
+            }
+            assert!(counts(run, "received") > 0, "{device}");
+            let label = run["label"].as_str().unwrap();
+            assert!(label.contains(&format!("({device}/1)")), "{label}");
+            assert_eq!(run["rounds"][0]["overlap"].is_null(), at_once == "each", "{device}");
+        }
+    }
+    let _ = std::fs::remove_dir_all(&scratch);
 }
 
 #[test]

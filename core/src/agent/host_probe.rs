@@ -2,7 +2,7 @@
 
 use crate::clock::{ChosenClock, Source};
 use crate::control::protocol::{HostProbe, HostProbeRequest};
-use crate::host::{self, Environment};
+use crate::host::{self, Environment, Tree};
 use crate::transport::TransportKind;
 use std::net::IpAddr;
 
@@ -36,6 +36,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
         address: address
             .map(|address| address.ip())
             .filter(|ip| !matches!(ip, IpAddr::V6(address) if address.is_unicast_link_local())),
+        rdma_ports: host::active_rdma_ports(&Tree::default()),
         unavailable: request
             .transports
             .iter()

@@ -10,7 +10,7 @@ pub mod error;
 pub mod execution;
 mod host_probe;
 pub mod rehearse;
-pub(crate) mod remote_memory;
+pub mod remote_memory;
 pub mod rows;
 pub mod serve;
 pub mod setup;

@@ -17,7 +17,7 @@ const SET_UP: Duration = Duration::from_secs(60);
 /// Interval between two checks of the loops' progress.
 const CHECK: Duration = Duration::from_secs(1);
 /// Interval between two progress reports: rare enough not to disturb the loop.
-pub(crate) const REPORT: Duration = Duration::from_secs(5);
+pub const REPORT: Duration = Duration::from_secs(5);
 /// Rows per frame: at most 58 B each as varints, which fits `frame::LONGEST`.
 pub(crate) const ROWS: usize = 16_384;
 

@@ -22,7 +22,8 @@ pub fn rows(case: &Case, per_second: f64) -> u64 {
     let offered = case.schedule.rate().map(|rate| (1.2 * rate.0 * seconds) as u64);
     let offered = offered.map(|rows| (rows / threads).saturating_add(1000 + case.warmup));
     let offered = offered.map(|rows| rows.min(MOST_COUNT / threads));
-    by_count.or(offered).unwrap_or(by_time)
+    let by_rate = offered.filter(|_| !case.is_endless());
+    by_count.or(by_rate).unwrap_or(by_time)
 }
 
 #[cfg(test)]

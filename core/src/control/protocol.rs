@@ -18,7 +18,7 @@
 use super::case::CaseFrame;
 use crate::clock::exchange::Local;
 use crate::clock::{ClockReport, Source, Ticks};
-use crate::host::{self, Environment, Noise, ResourceUse};
+use crate::host::{self, Environment, Noise, RdmaPort, ResourceUse};
 use crate::loops::Ended;
 use crate::sample::arena::Row;
 use crate::sample::recorder::{Beyond, MessageCounts, PoolUse};
@@ -110,6 +110,8 @@ pub struct HostProbe {
     pub clock: ClockReport,
     /// Its address for data connections, if it could be determined.
     pub address: Option<IpAddr>,
+    /// The ports of its RDMA devices whose links are up.
+    pub rdma_ports: Vec<RdmaPort>,
     /// Transports that do not work there, with the reason.
     pub unavailable: Vec<(TransportKind, String)>,
 }

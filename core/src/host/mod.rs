@@ -40,7 +40,7 @@ pub use memory::{lock, touch};
 pub use network::Interface;
 pub use noise::{Noise, observe, spin};
 pub use processor::{CpuState, IdleState, Node, Processor};
-pub use rdma::{RdmaLink, rdma_file, rdma_links, rdma_node};
+pub use rdma::{RdmaLink, RdmaPort, active_rdma_ports, rdma_file, rdma_links, rdma_node};
 pub use tree::{Tree, format_cpus, parse_cpus, value_of};
 pub use usage::ResourceUse;
 

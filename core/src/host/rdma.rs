@@ -1,6 +1,7 @@
 //! The links of RDMA devices, as the kernel states them.
 
 use super::Tree;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Most devices and most ports of one that are looked at.
@@ -15,6 +16,50 @@ pub struct RdmaLink {
     pub generation: Option<String>,
     /// Whether software emulates the device: its stated rate is then made up.
     pub emulated: bool,
+}
+
+/// A port of an RDMA device whose link is up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RdmaPort {
+    /// The device, as `mlx5_0`.
+    pub device: String,
+    /// The number of the port, from 1.
+    pub port: u32,
+    /// `InfiniBand` or `Ethernet`.
+    pub link_layer: String,
+}
+
+impl RdmaPort {
+    /// Device and port, as `mlx5_0/1`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.device, self.port)
+    }
+}
+
+/// The ports whose links are up, in the order of the devices' names, their numbers by value:
+/// `mlx5_2` precedes `mlx5_10`.
+pub fn active_rdma_ports(tree: &Tree) -> Vec<RdmaPort> {
+    let mut ports = Vec::new();
+    for device in tree.names("/sys/class/infiniband").into_iter().take(MOST) {
+        let folder = format!("/sys/class/infiniband/{device}/ports");
+        for port in tree.numbered(&folder, "").into_iter().take(MOST) {
+            // As "4: ACTIVE", by the numbers of the InfiniBand specification.
+            let state = tree.text(&format!("{folder}/{port}/state"));
+            if state.is_some_and(|state| state.starts_with("4:")) {
+                let link_layer = tree.text(&format!("{folder}/{port}/link_layer"));
+                let link_layer = link_layer.unwrap_or_else(|| "InfiniBand".into());
+                ports.push(RdmaPort { device: device.clone(), port, link_layer });
+            }
+        }
+    }
+    ports.sort_by(|a, b| by_number(&a.device).cmp(&by_number(&b.device)).then(a.port.cmp(&b.port)));
+    ports
+}
+
+/// A name without the number at its end, and the number.
+fn by_number(name: &str) -> (&str, u64, &str) {
+    let before = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (before, name[before.len()..].parse().unwrap_or(0), name)
 }
 
 /// The NUMA node of an RDMA device, or of the first one; `None` where the kernel knows none (-1).
@@ -77,6 +122,27 @@ mod tests {
         let node = |device| rdma_node(&fake.tree, device);
         assert_eq!((node(None), node(Some("mlx5_0"))), (Some(1), Some(1)));
         assert_eq!((node(Some("mlx5_1")), node(Some("rxe0"))), (None, None));
+    }
+
+    #[test]
+    fn active_ports_are_in_the_order_of_their_numbers() {
+        let state = |port: &str| format!("sys/class/infiniband/{port}/state");
+        let up: Vec<(String, &str)> = [
+            ("mlx5_10/ports/1", "4: ACTIVE\n"),
+            ("mlx5_2/ports/2", "4: ACTIVE\n"),
+            ("mlx5_2/ports/1", "4: ACTIVE\n"),
+            ("mlx5_3/ports/1", "1: DOWN\n"),
+        ]
+        .map(|(port, text)| (state(port), text))
+        .into();
+        let mut files: Vec<(&str, &str)> = up.iter().map(|(path, text)| (&**path, *text)).collect();
+        files.push(("sys/class/infiniband/mlx5_10/ports/1/link_layer", "Ethernet\n"));
+        let found = active_rdma_ports(&Fake::new(&files).tree);
+        let seen: Vec<(String, &str)> =
+            found.iter().map(|port| (port.name(), port.link_layer.as_str())).collect();
+        let expected =
+            [("mlx5_2/1", "InfiniBand"), ("mlx5_2/2", "InfiniBand"), ("mlx5_10/1", "Ethernet")];
+        assert_eq!(seen, expected.map(|(name, layer)| (name.to_string(), layer)));
     }
 
     #[test]

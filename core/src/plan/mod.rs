@@ -8,6 +8,7 @@ pub mod host_spec;
 pub mod pairs;
 mod pattern;
 pub mod plain;
+pub mod rails;
 pub mod reference;
 pub mod request;
 mod schedule;
@@ -29,6 +30,7 @@ pub use pattern::{
     CaseProfile, CasesSoFar, Combination, Ending, FindPattern, OneSpec, PatternRef, PatternRequest,
     PatternSpec, Spec, Specification, check_limits,
 };
+pub use rails::Rails;
 pub use schedule::{Schedule, TimerKind};
 pub use slo::Slo;
 pub use study::{Axis, Study};
@@ -41,6 +43,9 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The time of a round that its user ends: ten years, which every clock still counts.
+pub const FOREVER: Span = Span(10 * 365 * 86_400 * 1_000_000_000);
 
 /// Most messages of a burst: their send stamps lie on the measured loop's stack.
 pub const MOST_BURST: usize = 1024;
@@ -61,6 +66,9 @@ pub struct Plan<C = Case> {
     pub hosts: Vec<HostSpec>,
     /// Which pairs of several hosts are measured.
     pub pairs: Option<Pairs>,
+    /// The rails of its hosts, where each is a case.
+    #[serde(default)]
+    pub rails: Option<Rails>,
     /// Cases that run at the same time, by their numbers; one that is in no list runs alone.
     pub concurrent: Vec<Vec<u32>>,
     /// What the other hosts' clocks are made wrong by, to prove that this is found.
@@ -96,6 +104,7 @@ impl Plan {
             cpus: Vec::new(),
             hosts: Vec::new(),
             pairs: None,
+            rails: None,
             concurrent: Vec::new(),
             injected_clock_error: None,
             seed,
@@ -111,6 +120,10 @@ impl Plan {
             Some(_) => format!("{} {}", case.label(), self.hosts_of(case)),
             None => case.pattern.label_in(self, number).unwrap_or_else(|| case.label()),
         };
+        let label = match self.rail(case) {
+            Some(rail) => format!("{label} rail {rail}"),
+            None => label,
+        };
         let series = self.study.as_ref().and_then(|study| study.series_of(number as u32));
         series.map_or(label.clone(), |series| format!("{}: {label}", series.name))
     }
@@ -125,11 +138,12 @@ impl Plan {
         groups
     }
 
-    /// CPUs that the ends of its cases want at the same time, at most: those of a case, and of
-    /// what runs beside it.
+    /// CPUs that the ends of its cases want at the same time, at most: those of a case, of what
+    /// runs beside it, and of the other rails.
     pub fn cpus_at_once(&self) -> u32 {
         let of = |case: &Case| case.topology.most_threads() + case.profile().cpus_before;
-        self.cases.iter().map(of).max().unwrap_or(1)
+        let rails = self.rails.as_ref().map_or(1, Rails::at_once);
+        rails * self.cases.iter().map(of).max().unwrap_or(1)
     }
 }
 
@@ -143,6 +157,7 @@ impl<C> Plan<C> {
             cpus: self.cpus,
             hosts: self.hosts,
             pairs: self.pairs,
+            rails: self.rails,
             concurrent: self.concurrent,
             injected_clock_error: self.injected_clock_error,
             seed: self.seed,
@@ -155,6 +170,11 @@ impl<C> Plan<C> {
     pub fn host(&self, number: Option<u32>) -> &str {
         let other = number.and_then(|number| self.hosts.get(number as usize));
         other.map_or(pairs::HERE, |spec| &spec.host)
+    }
+
+    /// The name of the rail of a case, where there are rails.
+    pub fn rail<P, S>(&self, case: &Case<P, S>) -> Option<String> {
+        self.rails.as_ref()?.name(case)
     }
 
     /// The names of the hosts of a case.
@@ -287,6 +307,11 @@ impl<P, S> Case<P, S> {
             settings: self.settings,
             seed: self.seed,
         }
+    }
+
+    /// Whether the user ends it: an interrupt is then its planned end.
+    pub fn is_endless(&self) -> bool {
+        self.bound.time == Some(FOREVER)
     }
 
     /// Threads that measure: the client's.

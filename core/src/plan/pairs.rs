@@ -1,7 +1,7 @@
 //! Which hosts play which roles, and which of their pairs at the same time. Pure.
 
 use super::topology::HostPair;
-use super::{HostSpec, Request, UsageError};
+use super::{HostSpec, Rails, Request, UsageError, rails};
 use crate::options::{refuse, refuse_found};
 use crate::transport::{Role, Settings, TransportKind};
 use rand::SeedableRng;
@@ -42,6 +42,8 @@ pub struct Place {
     pub which: Pairs,
     /// Settings that this host has of its own, as [`HostSpec::own`].
     pub own_here: BTreeMap<String, String>,
+    /// Whether each rail is measured.
+    pub rails: Option<Rails>,
 }
 
 /// Which pairs of hosts.
@@ -71,7 +73,7 @@ pub struct Layout {
     pub hosts: Vec<HostSpec>,
     /// The hosts of each pair.
     pub pairs: Vec<HostPair>,
-    /// Numbers of `pairs`.
+    /// Numbers of `pairs`; of [`Place::ends`] where each pair has several rails.
     pub concurrent: Vec<Vec<u32>>,
 }
 
@@ -99,10 +101,15 @@ impl Place {
         Some(self.which).filter(|which| *which != Pairs::First)
     }
 
-    /// How many pairs there are, without making them. Those of a directed question are measured
-    /// each in both directions.
+    /// How many pairs and rails there are, without making them. Those of a directed question are
+    /// measured each in both directions.
     pub fn count(&self, is_directed: bool) -> u64 {
         let nodes = self.nodes.len() as u64;
+        let rails = self.rails.as_ref().map_or(1, Rails::count);
+        u64::from(rails).saturating_mul(self.count_pairs(nodes, is_directed))
+    }
+
+    fn count_pairs(&self, nodes: u64, is_directed: bool) -> u64 {
         match self.which {
             Pairs::First => 1,
             Pairs::All { .. } if is_directed => nodes * nodes.saturating_sub(1),
@@ -118,6 +125,7 @@ impl Place {
             return Ok(Layout { pairs: vec![HostPair::default()], ..Layout::default() });
         }
         check(nodes, *which, asked.measures_bisection)?;
+        self.check_rails()?;
         let mut next = 0..;
         let number = |node: &Option<HostSpec>| node.as_ref().and_then(|_| next.next());
         let numbers: Vec<Option<u32>> = nodes.iter().map(number).collect();
@@ -145,6 +153,8 @@ impl Place {
                 consecutive(&groups)
             }
         };
+        let count = groups.iter().map(Vec::len).sum::<usize>() as u32;
+        let concurrent = rails::concurrent(&concurrent, count, self.rails.as_ref());
         let most = concurrent.iter().map(Vec::len).max();
         refuse_found(most.filter(|most| *most > MOST_AT_ONCE), |most| {
             format!(
@@ -161,17 +171,40 @@ impl Place {
 }
 
 impl Place {
-    /// The settings of a case between these hosts of a layout, with those that each has of its own.
+    /// The ends of all cases of a combination: each pair of a layout on each rail, the rails of a
+    /// pair after each other.
+    pub fn ends(&self, layout: &Layout) -> Vec<(HostPair, u32)> {
+        let rails = self.rails.as_ref().map_or(1, Rails::count);
+        let on_each = |pair: HostPair| (0..rails).map(move |rail| (pair, rail));
+        layout.pairs.iter().copied().flat_map(on_each).collect()
+    }
+
+    /// Refuses hosts with devices of their own where all are measured.
+    fn check_rails(&self) -> Result<(), UsageError> {
+        let others = self.nodes.iter().flatten().map(|spec| &spec.own);
+        let mut own = others.chain([&self.own_here]).flat_map(BTreeMap::keys);
+        let of_rail = own.find(|name| matches!(name.as_str(), "device" | "port"));
+        refuse_found(of_rail.filter(|_| self.rails.is_some()), |name| {
+            format!("--rails measures all ports of all hosts: leave out {name}= of --hosts-file")
+        })
+    }
+
+    /// The settings of a case between these hosts of a layout on this rail, with those that each
+    /// has of its own.
     pub fn settings(
         &self,
         layout: &Layout,
-        pair: HostPair,
+        (pair, rail): (HostPair, u32),
         transport: TransportKind,
         asked: &Settings,
     ) -> Result<Settings, UsageError> {
-        let own = |host: Option<u32>| match host {
-            None => &self.own_here,
-            Some(number) => &layout.hosts[number as usize].own,
+        let own = |host: Option<u32>| {
+            let mut own = match host {
+                None => self.own_here.clone(),
+                Some(number) => layout.hosts[number as usize].own.clone(),
+            };
+            own.extend(self.rails.iter().flat_map(|rails| rails.own(host, rail)));
+            own
         };
         let (client, server) = (own(pair.client), own(pair.server));
         let names: BTreeSet<&String> = client.keys().chain(server.keys()).collect();

@@ -2,8 +2,8 @@
 //! why not.
 
 use super::{
-    Bound, Case, CasesSoFar, Combination, CpuPair, PatternRef, PatternRequest, Place, Plan,
-    Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology, Wait,
+    Bound, Case, CasesSoFar, Combination, CpuPair, HostPair, PatternRef, PatternRequest, Place,
+    Plan, Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology, Wait,
 };
 use crate::options::names;
 use crate::transport::{Traffic, TransportKind, TransportRequest};
@@ -88,9 +88,10 @@ impl Request {
              are {in_all}: use 1 to {MOST_IN_ALL}"
         );
         let layout = self.place.layout(&self)?;
-        let on = |case: &Case, pair| -> Result<Case, UsageError> {
-            let settings = self.place.settings(&layout, pair, case.transport, &case.settings)?;
-            Ok(Case { topology: case.topology.clone().on(pair), settings, ..case.clone() })
+        let ends = self.place.ends(&layout);
+        let on = |case: &Case, end: (HostPair, u32)| -> Result<Case, UsageError> {
+            let settings = self.place.settings(&layout, end, case.transport, &case.settings)?;
+            Ok(Case { topology: case.topology.clone().on(end.0), settings, ..case.clone() })
         };
         let (mut so_far, together) = (CasesSoFar::default(), &layout.concurrent);
         for &transport in &self.transports {
@@ -106,7 +107,7 @@ impl Request {
                         for case in asked.cases(&self, &of) {
                             check_spec(&case)?;
                             check_together(&case)?;
-                            let on_all = layout.pairs.iter().map(|pair| on(&case, *pair));
+                            let on_all = ends.iter().map(|end| on(&case, *end));
                             so_far.add(on_all.collect::<Result<Vec<_>, _>>()?, together);
                         }
                         asked.add_beside(&mut so_far, first);
@@ -116,11 +117,13 @@ impl Request {
         }
         asked.complete(&mut so_far);
         let CasesSoFar { cases, concurrent } = so_far;
+        check_endless(&cases)?;
         check_cpus(&self.cpus, &cases)?;
         Ok(Plan {
             cases,
             pairs: self.place.pairs(),
             hosts: layout.hosts,
+            rails: self.place.rails,
             concurrent,
             cpus: self.cpus,
             injected_clock_error: self.injected_clock_error,
@@ -257,6 +260,15 @@ impl Request {
         refuse_found(Some(transport).filter(|one| !reaches(&one)), |local| {
             let names = names(TransportKind::ALL.iter().filter(reaches));
             format!("{local} connects processes of one host only: use {names} for remote hosts")
+        })?;
+        let has_devices = |one: &&TransportKind| one.has_setting("device");
+        let without =
+            Some(transport).filter(|one| self.place.rails.is_some() && !has_devices(&one));
+        refuse_found(without, |transport| {
+            let names = names(TransportKind::ALL.iter().filter(has_devices));
+            format!(
+                "--rails needs a transport with RDMA devices: use {names} instead of {transport}"
+            )
         })
     }
 
@@ -278,6 +290,26 @@ impl<P, S> Case<P, S> {
         let most = share.map_or(WARMUP_TIME, |share| share.min(WARMUP_TIME));
         (!self.exact_warmup).then_some(most)
     }
+}
+
+/// Refuses what could not run until the user ends it.
+fn check_endless(cases: &[Case]) -> Result<(), UsageError> {
+    let Some(case) = cases.iter().find(|case| case.is_endless()) else { return Ok(()) };
+    let (count, name) = (cases.len(), case.pattern.name());
+    ensure!(
+        count == 1,
+        "--forever measures one case, and these are {count}: use one transport, wait mode, size, \
+         rate and pair of hosts"
+    );
+    ensure!(
+        !case.profile().is_one_way,
+        "{name} keeps a row for each message and cannot run for ever: use --time, or --forever \
+         with latency, load or bandwidth"
+    );
+    let (transport, descriptor) = (case.transport, case.transport.descriptor());
+    let fits = !descriptor.one_process;
+    ensure!(fits, "{transport} simulates both ends: use --time or --count instead of --forever");
+    Ok(())
 }
 
 /// Refuses CPUs that were named for fewer threads than the cases have.

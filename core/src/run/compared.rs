@@ -265,6 +265,7 @@ mod tests {
                 interrupted,
                 hosts: &[],
                 unavailable: Vec::new(),
+                report_every: None,
                 patterns: crate::pattern::registry::analysis,
                 sides: None,
             };

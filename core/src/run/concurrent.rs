@@ -3,6 +3,7 @@
 use crate::control::fault::Fault;
 use crate::plan::Case;
 use crate::run::conditions::Conditions;
+use crate::run::period::Watched;
 use crate::run::round::{self, RoundResult};
 use crate::run::start_barrier::{BarrierShared, CHECK, StartBarrier};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub fn run(
     cases: &[Case],
     conditions: &Conditions<'_>,
-    watch: &mut dyn FnMut(u64),
+    watch: &mut dyn FnMut(Watched),
 ) -> Vec<Result<RoundResult, Fault>> {
     if let [case] = cases {
         return vec![round::run(case, conditions, StartBarrier::none(), watch)];
@@ -24,13 +25,16 @@ pub fn run(
             let (barrier, messages) = (shared.side(), &messages);
             let case = case.clone();
             scope.spawn(move || {
-                let mut count = |now| messages[number].store(now, Ordering::Relaxed);
+                let mut count = |now: Watched| {
+                    messages[number].store(now.messages, Ordering::Relaxed);
+                };
                 round::run(&case, conditions, barrier, &mut count)
             })
         };
         let threads: Vec<_> = cases.iter().enumerate().map(one).collect();
         while threads.iter().any(|thread| !thread.is_finished()) {
-            watch(messages.iter().map(|one| one.load(Ordering::Relaxed)).sum());
+            let messages = messages.iter().map(|one| one.load(Ordering::Relaxed)).sum();
+            watch(Watched { messages, period: None });
             std::thread::sleep(CHECK);
         }
         let panicked = |_| Err(Fault::new("a thread of the controller panicked"));

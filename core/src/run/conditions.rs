@@ -5,7 +5,7 @@ use crate::clock::exchange::Local;
 use crate::clock::offset::Model;
 use crate::clock::{LocalNs, Ticks};
 use crate::host::CpuPair;
-use crate::plan::Case;
+use crate::plan::{Case, Rails};
 use crate::remote::host::RemoteHost;
 use crate::sample::join::End;
 use crate::transport::Role;
@@ -28,6 +28,8 @@ pub struct Conditions<'a> {
     pub epoch_of_day_ns: u64,
     /// Error that a test adds to the remote clocks.
     pub injected_clock_error: Option<InjectedClockError>,
+    /// The rails of the plan, each with CPUs of its own where they run at the same time.
+    pub rails: Option<Rails>,
     /// Duration of the CPU noise measurement before a round.
     pub noise: Span,
     /// Messages of the null transport before a round.
@@ -69,8 +71,10 @@ impl<'a> Conditions<'a> {
         let both = clients.iter().cycle().zip(servers.iter().cycle());
         let pair = |(&client, &server)| CpuPair { client, server };
         let mut pairs: Vec<_> = both.map(pair).take(clients.len().max(servers.len())).collect();
-        // The first ones belong to what runs beside it.
-        let before = case.profile().cpus_before;
+        // The first ones belong to what runs beside it, and to the rails before.
+        let rail = self.rails.as_ref().filter(|rails| rails.at_once() > 1);
+        let rail = rail.and_then(|rails| rails.of_case(case)).unwrap_or(0);
+        let before = case.profile().cpus_before + rail * case.topology.most_threads();
         let places = pairs.len().max(1);
         pairs.rotate_left(before as usize % places);
         pairs

@@ -115,6 +115,13 @@ pub fn counts(
     counts
 }
 
+/// Takes out what was under way when the user ended an endless round: its end was planned.
+pub(super) fn leave_out_unfinished(case: &Case, counts: &mut Counts) {
+    if case.is_endless() {
+        counts.sent -= std::mem::take(&mut counts.unfinished).min(counts.sent);
+    }
+}
+
 /// Whether a sample is of messages that were sent: no missed step, and no request that was intended
 /// and never posted.
 fn was_sent(sample: &Sample) -> bool {

@@ -1,7 +1,9 @@
 //! Sample flags that are known only when the round is over: where the warm-up ends, and whether
 //! messages that did not arrive are lost or unfinished. Pure.
 
+use super::round::RoundResult;
 use crate::plan::Case;
+use crate::sample::recorder::Beyond;
 use crate::sample::{Flags, Sample};
 
 /// Marks the samples of one thread; `is_rate`: the case's figures are rates of arrivals.
@@ -16,6 +18,28 @@ pub(super) fn mark(case: &Case, is_rate: bool, samples: &mut [Sample]) {
         (None, _) => {}
     }
     name_missing(case.transport.loses(&case.settings), samples);
+}
+
+/// Takes out what was under way when the user ended an endless round: its end was planned, and no
+/// sample at infinity.
+pub(super) fn leave_out_unfinished(case: &Case, samples: &mut Vec<Sample>) {
+    if case.is_endless() {
+        samples.retain(|sample| !sample.flags.has(Flags::UNFINISHED));
+    }
+}
+
+/// The same of messages for which there was no row, over a transport that loses nothing.
+pub(super) fn forgive(case: &Case, finished: &mut RoundResult) {
+    if !case.is_endless() || case.transport.loses(&case.settings) {
+        return;
+    }
+    let threads = finished.ranks.iter_mut().flat_map(|rank| &mut rank.threads);
+    for outcome in threads.filter_map(|thread| thread.outcome.as_mut()) {
+        let Beyond { service, response, .. } = &mut outcome.beyond;
+        for histogram in [service, response].into_iter().flatten() {
+            histogram.totals.lost = 0;
+        }
+    }
 }
 
 /// Ends the warm-up after `most_ns`: later messages lose the flag and are in the figures. The time

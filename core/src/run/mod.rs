@@ -15,6 +15,7 @@ mod keeper;
 mod marks;
 mod overhead;
 mod pairs;
+mod period;
 mod progress;
 pub mod rates;
 pub mod recovered;
@@ -31,6 +32,7 @@ mod threads;
 mod warnings;
 
 pub use keeper::Keeper;
+pub use period::{Period, Watched};
 pub use progress::{Silent, SoFar, Watcher};
 pub use sides::RunSide;
 #[cfg(test)]
@@ -60,6 +62,7 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// How long the noise of each measuring CPU is watched before each round.
 const NOISE: Span = Span(10_000_000);
@@ -91,6 +94,8 @@ pub struct RunContext<'a> {
     pub hosts: &'a [RemoteHost],
     /// Transports that were asked for and do not work here.
     pub unavailable: Vec<Unavailable>,
+    /// How often what has come since is given to the watcher; `None`: never.
+    pub report_every: Option<Duration>,
     /// The patterns.
     pub patterns: FindAnalysis,
     /// Of a plan whose two series are compared in turns: what each has beside its cases.
@@ -129,6 +134,7 @@ pub fn run(
         program: &context.program,
         clocks: Vec::new(),
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
+        rails: plan.rails.clone(),
         noise: NOISE,
         overhead_messages: OVERHEAD_MESSAGES,
     };
@@ -154,8 +160,7 @@ pub fn run(
     let hosts: Vec<OtherHost> =
         (0..).zip(context.hosts.iter().zip(comparisons.end())).map(of_host).collect();
     let base = summary::record(plan, context, &time, &environment, started);
-    let noise = noise_at(None);
-    let shared = summary::shared_cpus(claims.shared());
+    let (noise, shared) = (noise_at(None), summary::shared_cpus(claims.shared()));
     let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
     warnings.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
     warnings.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
@@ -355,7 +360,13 @@ impl Runner<'_, '_> {
             self.conditions.clocks = self.comparisons.now();
         }
         let watcher = &mut *self.watcher;
-        let watch = &mut |messages| watcher.messages(messages);
+        let (case, index) = (&cases[0], group[0]);
+        let watch = &mut |watched: Watched| {
+            watcher.messages(watched.messages);
+            if let Some(period) = watched.period {
+                watcher.period(index, case, &period);
+            }
+        };
         let finished = concurrent::run(&cases, &self.conditions, watch);
         let overlap = concurrent::overlap(&finished);
         if are_several {
@@ -419,8 +430,9 @@ impl Runner<'_, '_> {
         index: usize,
         mut round: Round,
         case: &Case,
-        finished: RoundResult,
+        mut finished: RoundResult,
     ) -> Result<Option<Fault>, RunError> {
+        marks::forgive(case, &mut finished);
         let base = finished.time(case, self.conditions.clock.time);
         // Without a comparison a round has its samples and no one-way times.
         let mut unknown = None;
@@ -449,8 +461,10 @@ impl Runner<'_, '_> {
             let rows = [client.arena.rows(), server.map_or(&[][..], |s| s.arena.rows())];
             let mut samples = analysis.samples(case, number, rows, times);
             marks::mark(case, analysis.is_rate(), &mut samples);
+            marks::leave_out_unfinished(case, &mut samples);
             let mut counts =
                 counts::counts(case, analysis.arrivals(case), client, server, &samples);
+            counts::leave_out_unfinished(case, &mut counts);
             analysis.complete_thread_counts(case, &samples, &mut counts);
             (RoundSamples { run: index as u32, round: round.index, samples }, counts)
         };

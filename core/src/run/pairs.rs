@@ -1,7 +1,7 @@
 //! What pairs of several hosts show together: which are slow, and what a whole matching carries.
 
 use crate::options::grouped;
-use crate::plan::{HostPair, Pairs, Plan};
+use crate::plan::{HostPair, Pairs, Plan, Rails};
 use crate::record::schema::{Bisection, PairFigures, Run, SlowPair};
 use crate::stats::rate::{Delivered, rate};
 use crate::stats::{Interval, RateMetric};
@@ -19,11 +19,12 @@ const LEAST_SHARE: f64 = 0.1;
 
 /// The figures; `None` where no more than one pair was measured.
 pub fn figures(plan: &Plan, runs: &[Run]) -> Option<PairFigures> {
-    let pairs = plan.pairs?;
-    let groups = alike(runs);
+    let is_by_rail = plan.rails.is_some();
+    let pairs = plan.pairs.or(is_by_rail.then_some(Pairs::First))?;
+    let groups = alike(runs, is_by_rail);
     Some(match pairs {
-        Pairs::First => return None,
-        Pairs::All { .. } => {
+        Pairs::First if !is_by_rail => return None,
+        Pairs::First | Pairs::All { .. } => {
             let slow = groups.iter().flat_map(|group| slow(group)).collect();
             PairFigures { slow, bisections: Vec::new() }
         }
@@ -34,11 +35,14 @@ pub fn figures(plan: &Plan, runs: &[Run]) -> Option<PairFigures> {
     })
 }
 
-/// Runs that differ in their hosts alone.
-pub fn alike(runs: &[Run]) -> Vec<Vec<&Run>> {
+/// Runs that differ in their hosts alone, and in their rails.
+pub fn alike(runs: &[Run], is_by_rail: bool) -> Vec<Vec<&Run>> {
     let anywhere = |run: &'_ Run| {
         let mut case = run.case.clone();
         case.case.topology = case.case.topology.on(HostPair::default());
+        if is_by_rail {
+            Rails::without(&mut case.case.settings);
+        }
         case
     };
     let groups = grouped(runs.iter().map(|run| (anywhere(run), run)), |a, b| a.0 == b.0);

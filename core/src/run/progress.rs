@@ -1,6 +1,7 @@
 //! What somebody who watches is told.
 
-use crate::plan::Rounds;
+use super::period::Period;
+use crate::plan::{Case, Rounds};
 use crate::stats::Metric;
 
 /// What the rounds of a case have shown so far. It is made between rounds, of samples that the
@@ -32,6 +33,8 @@ pub trait Watcher {
     fn measured(&mut self, _case: usize, _so_far: Option<SoFar>) {}
     /// Messages that it has handled so far.
     fn messages(&mut self, _messages: u64) {}
+    /// What a case has done in the period that has just ended, where periods were asked for.
+    fn period(&mut self, _number: usize, _case: &Case, _period: &Period) {}
 }
 
 /// Nobody.

@@ -12,6 +12,7 @@ use crate::plan::{Case, Ending};
 use crate::remote::process::{Agent, AgentMessage};
 use crate::remote::ssh::{self, Session};
 use crate::run::conditions::{Conditions, pair_of};
+use crate::run::period::{Periods, Watched};
 use crate::run::running_rank::{RunningRank, ThreadResult};
 use crate::run::start_barrier::{LEAD, StartBarrier};
 use crate::transport::{Role, Site};
@@ -73,7 +74,7 @@ pub fn run(
     case: &Case,
     conditions: &Conditions<'_>,
     barrier: StartBarrier<'_>,
-    watch: &mut dyn FnMut(u64),
+    watch: &mut dyn FnMut(Watched),
 ) -> Result<RoundResult, Fault> {
     let ranks = case.topology.ranks.iter().map(|rank| RunningRank::new(case, conditions, rank));
     let ranks = ranks.collect::<Result<Vec<_>, Fault>>()?;
@@ -101,7 +102,7 @@ impl<'a> Round<'a> {
         &mut self,
         tx: SyncSender<AgentMessage>,
         barrier: StartBarrier<'_>,
-        watch: &mut dyn FnMut(u64),
+        watch: &mut dyn FnMut(Watched),
     ) -> Result<(), Fault> {
         let order = self.order();
         for &rank in &order {
@@ -261,11 +262,15 @@ impl<'a> Round<'a> {
     }
 
     /// Watches the running round until all ranks have ended.
-    fn watch(&mut self, watch: &mut dyn FnMut(u64)) -> Result<(), Fault> {
+    fn watch(&mut self, watch: &mut dyn FnMut(Watched)) -> Result<(), Fault> {
         let patience = patience(self.case);
+        let Conditions { context, clock, .. } = self.conditions;
+        let metrics = context.analysis(self.case).metrics(self.case);
+        let mut periods = context.report_every.map(|every| Periods::new(every, &metrics));
         self.all_moved();
         while self.ranks.iter().any(RunningRank::is_running) {
-            match self.next_message(CHECK)? {
+            let left = periods.as_ref().map_or(CHECK, |periods| periods.left().min(CHECK));
+            match self.next_message(left)? {
                 Some((rank, FromAgent::Progress(messages))) => self.ranks[rank].report(messages)?,
                 Some((rank, message)) => {
                     self.note(rank, message)?;
@@ -274,7 +279,9 @@ impl<'a> Round<'a> {
                 None => {}
             }
             self.ranks.iter_mut().for_each(RunningRank::update_progress);
-            watch(self.ranks.iter().map(|rank| rank.handled).max().unwrap_or(0));
+            let messages = self.ranks.iter().map(|rank| rank.handled).max().unwrap_or(0);
+            let ended = |periods: &mut Periods| periods.ended(messages, &self.ranks, &clock.time);
+            watch(Watched { messages, period: periods.as_mut().and_then(ended) });
             if let Some(role) = self.stalled(patience) {
                 let handled = self.ranks.iter().map(|rank| Handled {
                     role: rank.role,
@@ -379,6 +386,12 @@ impl<'a> Round<'a> {
                 };
             }
         }
+        // The user's wish ends an endless round as planned.
+        let is_planned = |fault: &Fault| {
+            let all = self.ranks.iter().all(|rank| rank.agent.is_none() || rank.has_ended());
+            self.case.is_endless() && matches!(fault, Fault::Interrupted) && all
+        };
+        let fault = fault.filter(|fault| self.began.is_none() || !is_planned(fault));
         // An agent that waits until its last message is read could not exit.
         drop(self.rx);
         let mut deaths = Vec::new();

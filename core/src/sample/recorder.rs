@@ -249,6 +249,8 @@ impl<'a> Recorder<'a> {
     fn record_beyond(&mut self, [intended, submit, receive]: [Ticks; 3]) {
         let Some([service, response, lateness]) = &mut self.beyond else { return };
         service.record((receive - submit).0);
+        let from = if intended.0 != 0 { intended } else { submit };
+        self.progress.beyond((receive - from).0);
         if intended.0 != 0 {
             response.record((receive - intended).0);
             lateness.record((submit - intended).0);
@@ -279,6 +281,7 @@ impl<'a> Recorder<'a> {
     #[cold]
     pub fn unanswered(&mut self, sequence: u64, intended: Ticks, submit: Ticks) {
         let warm = sequence < self.warmup;
+        self.progress.lose();
         if let Some(row) = self.rows.get_mut(sequence as usize) {
             row.intended = intended;
             row.submit = submit;

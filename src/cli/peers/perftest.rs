@@ -143,10 +143,16 @@ const PERFTEST_WORDS: &[Word] = &[
     nothing(&["-N", "--nopeak"], "no peak is computed"),
     nothing(&["--cpu-util"], "CPU time per message is always in the record"),
     nothing(&["--report-gbits"], "the tables have MB/s and Gb/s"),
-    option(&["--run-infinitely"], "--time TIME", "a run ends: use a long one"),
-    nothing(
+    option(
+        &["--run-infinitely"],
+        "--forever",
+        "until Ctrl-C, which also gives the report; `--report-every 1s` prints lines meanwhile, as \
+         `-D 1` does there",
+    ),
+    option(
         &["-O", "--dualport", "--report-per-port"],
-        "one port for each end (`--port A,B`); two ports are two runs",
+        "--rails WHICH",
+        "`--rails all`: all active ports of both hosts, each with its own figures",
     ),
     nothing(&["-X", "--vector"], "the completion vector is the first"),
     nothing(&["-L", "--hop-limit"], "64 hops"),

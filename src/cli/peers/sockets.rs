@@ -25,7 +25,7 @@ const IPERF3_WORDS: &[Word] = &[
     ),
     command(&["-s", "--server"], "agent", "only for hosts without ssh; `--to` starts the server"),
     option(&["-c", "--client"], "--to HOST", "a name that ssh knows, or `agent:HOST`"),
-    option(&["-t"], "--time TIME", "of each round, and with a unit: 10s"),
+    option(&["-t"], "--time TIME", "of each round, and with a unit: 10s; `-t 0` is `--forever`"),
     option(&["-n", "--bytes"], "--count N", "messages, not bytes: bytes divided by `--size`"),
     option(&["-k", "--blockcount"], "--count N", "messages of each round"),
     option(&["-l", "--length", "--len"], "--size SIZE", "iperf3's default for TCP is 128K"),
@@ -59,9 +59,8 @@ const IPERF3_WORDS: &[Word] = &[
     option(&["-J", "--json-stream"], "--json", ""),
     option(
         &["-i", "--interval"],
-        "--live",
-        "without it stderr shows the figures so far, to a file a line every 10 s; report.html \
-         shows each figure over time",
+        "--report-every TIME",
+        "a line on stdout in each such time, from 1s on; report.html shows each figure over time",
     ),
     nothing(&["-p", "--port", "--cport"], PORTS),
     nothing(&["-f", "--format"], TABLES),

@@ -120,15 +120,17 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
         }
         matrix
     };
-    let own = |run| figures(run).into_iter().map(move |(empty, value)| (run, empty, value));
+    let own = |run| figures(record, run).into_iter().map(move |(empty, value)| (run, empty, value));
     let all = record.runs.iter().flat_map(own);
     grouped(all, |a, b| a.1.title == b.1.title).into_iter().map(matrix).collect()
 }
 
 /// The figures of a run, each with its matrix.
-fn figures(run: &Run) -> Vec<(HeatMap, f64)> {
+fn figures(record: &Record, run: &Run) -> Vec<(HeatMap, f64)> {
+    let rail = record.plan.rails.as_ref().and_then(|rails| rails.of_case(&run.case));
+    let rail = rail.map(|rail| format!(" rail {rail}")).unwrap_or_default();
     let map = |name: &str, scale: Scale| HeatMap {
-        title: format!("{name}, {}", run.case.label),
+        title: format!("{name}, {}{rail}", run.case.label),
         unit: scale.unit().into(),
         scale: scale.factor(),
         more_is_better: scale == Scale::Bytes,

@@ -191,10 +191,10 @@ fn check_probe(asked: &LoadRequest, request: &Request) -> Result<(), UsageError>
         request.count.is_none(),
         "--probe does not work with --count, since it runs as long as the load: use --time"
     );
-    let is_one = request.place.pairs().is_none();
+    let is_one = request.place.pairs().is_none() && request.place.rails.is_none();
     ensure!(
         is_one,
-        "--probe does not work with --all-pairs and --bisection: it runs beside one load"
+        "--probe does not work with --all-pairs, --bisection and --rails: it runs beside one load"
     );
     refuse_found(request.simulated(), |simulated| {
         format!("{simulated} does not support --probe, since nothing runs at the same time there")

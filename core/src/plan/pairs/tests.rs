@@ -174,7 +174,7 @@ fn a_host_has_its_own_device_in_every_pair_and_role() {
         |host: &str, device: &str| spec(host).map(|spec| HostSpec { own: own(device), ..spec });
     let all = Pairs::All { at_once: AtOnce::Pair };
     let nodes = vec![None, with("n1", "mlx5_1"), with("n2", "mlx5_2")];
-    let place = Place { nodes, which: all, own_here: own("mlx5_0") };
+    let place = Place { nodes, which: all, own_here: own("mlx5_0"), rails: None };
     let transports = vec![TransportKind::Verbs];
     let plan = Request { place: place.clone(), transports, ..one_way() }.plan().unwrap();
     let mut devices: Vec<&str> =

@@ -192,7 +192,7 @@ fn runs_that_differ_in_more_than_their_hosts_are_not_compared() {
     let request = || Request { sizes: vec![Bytes(8), Bytes(64)], ..ping_pong() };
     let plan = plan(request(), 4, Pairs::All { at_once: AtOnce::Pair });
     let runs: Vec<Run> = (0..plan.cases.len()).map(|index| run(&plan, index)).collect();
-    let groups = alike(&runs);
+    let groups = alike(&runs, false);
     assert_eq!(groups.len(), 2);
     for group in groups {
         let size = plan.cases[group[0].index as usize].size;

@@ -353,6 +353,9 @@ pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
             study.series_of(row.run()?.index).map(|series| series.name.as_str())
         }));
     }
+    if record.plan.rails.is_some() {
+        own.push(text("rail", |row: &T| row.run().and_then(|run| record.plan.rail(&run.case))));
+    }
     if record.runs.iter().any(|run| run.case.threads() > 1) {
         own.push(number("threads", "", |row: &T| {
             row.run().map(|run| Cell::Count(run.case.threads().into()))
