@@ -341,11 +341,13 @@ def rpc_details(run, rounds, baseline, threshold):
         link = link if bytes_more > 0 and link > 0 else None
     for size in lengths:
         before += sum(map(len, each[size]))
-        unloaded = dict.fromkeys(("p50_ns", "p50_interval", "min_ns", "serialisation_ns"))
+        names = ("p50_ns", "p50_interval", "min_ns", "serialisation_ns")
+        cperf_ns = spec["baseline_rtt"] + size / (spec["link"] or 25e9 / 8) * 1e9
+        unloaded = {**dict.fromkeys(names), "cperf_ns": cperf_ns}
         if size in base:
             median = summary(baseline[size], threshold)["quantiles"][1]
-            unloaded = {"p50_ns": median["value"], "p50_interval": median["interval"],
-                        "min_ns": base[size][0], "serialisation_ns": None}
+            unloaded = {**unloaded, "p50_ns": median["value"], "p50_interval": median["interval"],
+                        "min_ns": base[size][0]}
         if base and link:
             moved = (size + reply(size)) / link * 1e9
             unloaded["serialisation_ns"] = p50(shortest) + moved
@@ -353,8 +355,9 @@ def rpc_details(run, rounds, baseline, threshold):
                       "summary": summary(each[size], threshold), "unloaded": unloaded})
     means, short = [], None
     for by, name in (("unloaded_p50", "p50_ns"), ("unloaded_min", "min_ns"),
-                     ("serialisation", "serialisation_ns")):
-        if not base or any(not s["unloaded"][name] for s in sizes):
+                     ("serialisation", "serialisation_ns"), ("cperf", "cperf_ns")):
+        is_alone = by == spec["slowdown"] == "cperf" and not spec["unloaded"]
+        if not (base or is_alone) or any(not s["unloaded"][name] for s in sizes):
             continue
         sums = [[0.0, 0.0] for _ in range(max(map(len, each.values())))]
         for s in sizes:

@@ -279,7 +279,7 @@ fn a_trace_says_when_each_request_comes_and_how_long_it_is() {
     let lengths = lengths(run);
     let of: Vec<(u32, u64)> = lengths.sizes.iter().map(|of| (of.size, of.summary.count)).collect();
     assert_eq!(of, [(64, 80), (100, 160), (1500, 80), (10_000, 80)]);
-    assert_eq!(lengths.slowdowns.len(), 3, "each length was measured unloaded, too");
+    assert_eq!(lengths.slowdowns.len(), 4, "each length was measured unloaded, too");
 
     for (more, says) in [
         ("--workload w1", "without --workload"),

@@ -116,6 +116,74 @@ fn a_study_s_record_tells_all_that_its_report_needs() {
 }
 
 #[test]
+fn maxima_shares_and_ratios_stand_beside_those_that_were_published() {
+    let scratch = folder();
+    let graphs = r#"
+[[graph]]
+title = "Largest"
+kind = "bars"
+metric = "one_way"
+quantile = 1
+series = ["slower"]
+[[graph]]
+title = "Above"
+kind = "bars"
+metric = "one_way"
+above = true
+[[graph]]
+title = "Over"
+kind = "bars"
+metric = "one_way"
+over = [["slower", "at once"]]
+  [[graph.reference]]
+  file = "nobody.toml"
+  table = "ratio"
+  column = "RC"
+  beside = "slower"
+"#;
+    let ratio = r#"
+[[table]]
+name = "ratio"
+at = "Table 2"
+what = "one over the other"
+unit = "ratio"
+metric = "one_way"
+shows = "ratio"
+columns = ["RC"]
+rows = [[32, 4.0]]
+"#;
+    let study = STUDY.replace("count = 2000", "count = 2000\nthreshold = \"1500ns\"");
+    std::fs::write(scratch.join("more.toml"), study + graphs).unwrap();
+    std::fs::write(scratch.join("nobody.toml"), format!("{REFERENCE}{ratio}")).unwrap();
+    let done = wiregauge(&scratch.0, &["run", "more.toml", "--seed", "5"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let rows = |title: &str| -> Vec<Vec<String>> {
+        let after = done.stdout.split(&format!("graph: {title}\n")).nth(1).unwrap();
+        let lines = after.lines().skip(1).take_while(|line| line.contains("  "));
+        lines
+            .map(|line| {
+                line.split("  ")
+                    .map(str::trim)
+                    .filter(|f| !f.is_empty())
+                    .map(String::from)
+                    .collect()
+            })
+            .collect()
+    };
+    let shown = |title: &str, at: usize| -> Vec<String> {
+        rows(title).into_iter().map(|row| row[at].clone()).collect()
+    };
+    assert_eq!(shown("Largest", 2), ["2.000", "2.000"]);
+    assert_eq!(shown("Above", 2), ["0", "0", "100.0", "100.0", "100.0"]);
+    assert_eq!(shown("Over", 2), ["2.000", "2.000"], "{}", done.stdout);
+    let of_32 = rows("Over").remove(0);
+    assert!(
+        of_32.contains(&"4.000".to_string()) && of_32.contains(&"0.5000".to_string()),
+        "{of_32:?}"
+    );
+}
+
+#[test]
 fn some_series_alone_and_quickly() {
     let scratch = folder();
     let asked = ["run", "pauses.toml", "--only", "slower,elsewhere", "--quick", "--json"];

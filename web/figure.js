@@ -18,6 +18,10 @@ const TICKS = {
   ppm: (v) => `${trimmed(v.toFixed(3))} ppm`,
 };
 
+// A factor is that of the unit which a reader has chosen.
+const tickOf = ({ unit, factor }) =>
+  (factor ? (v) => fmtCount(trimmed(significant(v * factor))) : TICKS[unit]);
+
 // How each style of the model is drawn; `published` has dashes of its own.
 const STYLES = {
   line: () => ({ draw: "line" }),
@@ -90,7 +94,7 @@ function axisOf(axis, values, room) {
   const named = axis.labels !== undefined;
   return {
     label: axis.label, log: axis.log, min, max, splits: axis.ticks,
-    tick: named ? (v) => wrapped(axis.labels[axis.ticks.indexOf(v)] ?? "") : TICKS[axis.unit],
+    tick: named ? (v) => wrapped(axis.labels[axis.ticks.indexOf(v)] ?? "") : tickOf(axis),
     ...(axis.is_names ? { grid: false, ...(axis.label ? {} : { size: 56 }) } : {}),
   };
 }

@@ -12,7 +12,7 @@ class Surface {
     this.points = spec.points;
     const sorted = (key) => [...new Set(this.points.map((p) => p[key]))].sort((a, b) => a - b);
     [this.xs, this.ys] = [sorted("x"), sorted("y")];
-    [this.x, this.y, this.short] = [spec.x, spec.y, spec.z].map((axis) => TICKS[axis.unit]);
+    [this.x, this.y, this.short] = [spec.x, spec.y, spec.z].map(tickOf);
     this.at = null;
     this.turn = { around: -Math.PI / 5, up: Math.PI / 6 };
     const canvas = (name) => element("canvas", { className: name });

@@ -55,6 +55,9 @@ pub fn scaled_ns(ns: f64) -> (f64, &'static str) {
 
 /// `p50`, `p99.9`: the usual name of a quantile.
 pub fn quantile_name(p: f64) -> String {
+    if p >= 1.0 {
+        return "max".into();
+    }
     // Six digits: 0.9999 * 100 is 99.99000000000001.
     format!("p{}", (p * 1e8).round() / 1e6)
 }

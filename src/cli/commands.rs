@@ -5,7 +5,7 @@ use super::command_def::{CommandDef, Group, Typed};
 use super::common_options::{
     self as common, CLOCK, CPUS, DRAW, JSON, JUDGE, PAIRS, RANK, REACH, RECORD,
 };
-use super::display::DISPLAY;
+use super::display::{DISPLAY, OF_REPORT};
 use super::{ClockOptions, Command, RunOptions, StudyOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
@@ -81,7 +81,10 @@ const RUN: CommandDef = CommandDef {
         REACH,
         PAIRS,
         RANK,
-        &[settings::INTERFACE.heading(common::PLACEMENT)],
+        &[
+            settings::INTERFACE.heading(common::PLACEMENT),
+            settings::FAMILY.heading(common::PLACEMENT),
+        ],
         CPUS,
         DRAW,
         RECORD,
@@ -115,7 +118,7 @@ Several records are compared with the first, in one page; at most 8.",
             OptionDef::path("out", "Page of several records")
                 .default_note("comparison.html in the first directory"),
         ],
-        DISPLAY,
+        OF_REPORT,
     ],
     ..CommandDef::new("report", |typed| {
         let dirs = typed.operands("DIR");
@@ -144,7 +147,7 @@ const RECOVER: CommandDef = CommandDef {
     examples: "
   wiregauge recover wiregauge-runs/.20261121T055243Z-latency.partial-4711",
     operands: &[OptionDef::path("DIR", "Directory that the run left").required()],
-    tables: &[DISPLAY],
+    tables: &[OF_REPORT],
     ..CommandDef::new("recover", |typed| Ok(Command::Recover(typed)))
 };
 
@@ -264,7 +267,7 @@ const CLOCKS: CommandDef = CommandDef {
         Ok(Command::Clocks(Box::new(ClockOptions {
             hosts,
             time: given.time("time").unwrap_or_default(),
-            interface: common::interfaces(&given, &place)?,
+            interface: common::interfaces(&given, &place, rank.as_ref(), None)?,
             injected_error: given.get("injected-clock-error"),
             options: common::run_options(&given, rank)?,
         })))
@@ -429,7 +432,8 @@ fn run(typed: Typed) -> Result<Command, UsageError> {
         study: typed.operand("STUDY"),
         only: each_once(given.list("only")),
         quick: given.flag("quick"),
-        interface: common::interfaces(given, &place)?,
+        interface: common::interfaces(given, &place, rank.as_ref(), given.choice("family"))?,
+        family: given.choice("family"),
         cpus: common::cpus(given, &place)?,
         place,
         seed: common::seed(given),

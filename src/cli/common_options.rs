@@ -1,12 +1,12 @@
 //! The options that all measuring commands have.
 
-use super::display::{COLOR, COLUMNS, Display, OUTPUT, VERBOSE};
+use super::display::{COLOR, COLUMNS, Display, OUTPUT, UNIT, VERBOSE};
 use super::place;
 use super::values;
 use super::{Command, JudgeOptions, RunOptions};
 use crate::agent::remote_memory::REPORT;
 use crate::clock::Source;
-use crate::host::{self, CpuPair};
+use crate::host::{self, CpuPair, Family};
 use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refuse_found, under};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
@@ -231,6 +231,7 @@ pub const RECORD: OptionTable = &under(
         OptionDef::flag("json", "Print the record on stdout, and nothing else"),
         OptionDef::flag("live", "Show progress, figures and curves full-screen during the run"),
         COLUMNS,
+        UNIT,
         VERBOSE.common(),
         COLOR,
     ],
@@ -290,7 +291,11 @@ pub fn request(
     let request = pattern.request(given)?;
     let (place, rank) = place::place(given)?;
     let settings = settings_of(given)?;
-    interfaces(given, &place)?;
+    let family = settings.family();
+    interfaces(given, &place, rank.as_ref(), family)?;
+    if !given.is_given("interface") && !place.is_remote() {
+        host::loopback(family).map_err(UsageError::of_option("family"))?;
+    }
     let remote = request.injected_clock_error.is_some_and(|error| error.is_remote());
     let fits = !remote || place.is_remote();
     ensure!(fits, "--injected-clock-error needs a remote host: use --to HOST as well");
@@ -337,16 +342,23 @@ pub fn seed(given: &Given) -> u64 {
     given.read("seed", values::seed).unwrap_or_default()
 }
 
-/// The interfaces, which have an address here; other hosts check their own.
-pub fn interfaces(given: &Given, place: &Place) -> Result<Option<Interfaces>, UsageError> {
+/// The interfaces, which have an address here, of the family that was asked for; other hosts check
+/// their own, and so do the other ranks of a job, once rank 0 asks them.
+pub fn interfaces(
+    given: &Given,
+    place: &Place,
+    rank: Option<&Rank>,
+    family: Option<Family>,
+) -> Result<Option<Interfaces>, UsageError> {
     let Some(names) = given.get::<Interfaces>("interface") else { return Ok(None) };
     ensure!(
         place.pairs().is_none() || names.client == names.server,
         "--interface with --all-pairs or --bisection is one name for all hosts: use one such as \
          ib0"
     );
-    for name in here(place, &names.client, &names.server) {
-        host::address_of(name).map_err(UsageError::of_option("interface"))?;
+    let is_first = rank.is_none_or(|own| own.rank == 0);
+    for name in here(place, &names.client, &names.server).filter(|_| is_first) {
+        host::address_of(name, family).map_err(UsageError::of_option("interface"))?;
     }
     Ok(Some(names))
 }

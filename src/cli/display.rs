@@ -2,6 +2,7 @@
 
 use crate::options::{Given, OptionDef, OptionTable, under};
 use crate::report::table::{Columns, Layout};
+use crate::view::byte_rate::ByteRateUnit;
 
 /// The heading of what is printed and written.
 pub(super) const OUTPUT: &str = "Output";
@@ -25,6 +26,8 @@ crate::options::named_enum! {
 pub struct Display {
     /// The columns of its tables.
     pub columns: Columns,
+    /// The unit of rates in bytes; `None`: those of each table.
+    pub unit: Option<ByteRateUnit>,
     /// Whether it tells everything.
     pub verbose: bool,
     /// When it has colours.
@@ -38,6 +41,12 @@ pub(super) const COLUMNS: OptionDef = OptionDef::parsed::<Columns>(
 .metavar("NAMES")
 .default_note("on a terminal those that fit, else all");
 
+pub(super) const UNIT: OptionDef = OptionDef::choice::<ByteRateUnit>(
+    "unit",
+    "Unit of rates in bytes in tables, plots and page; records have B/s",
+)
+.default_note("MB/s and Gb/s");
+
 pub(super) const VERBOSE: OptionDef = OptionDef::flag(
     "verbose",
     "Also print notes, all warnings, and what the instrument, clock and noise add",
@@ -46,14 +55,18 @@ pub(super) const VERBOSE: OptionDef = OptionDef::flag(
 pub(super) const COLOR: OptionDef =
     OptionDef::choice::<Color>("color", "When to print colours").metavar("WHEN").default("auto");
 
-/// All three.
+/// Those of every table.
 pub(super) const DISPLAY: OptionTable = &under(OUTPUT, [COLUMNS, VERBOSE, COLOR]);
+
+/// Those of reports.
+pub(super) const OF_REPORT: OptionTable = &under(OUTPUT, [COLUMNS, UNIT, VERBOSE, COLOR]);
 
 impl Display {
     /// What was asked for.
     pub fn of(given: &Given) -> Display {
         Display {
             columns: given.get("columns").unwrap_or_default(),
+            unit: given.definition("unit").and_then(|_| given.choice("unit")),
             verbose: given.flag("verbose"),
             color: given.choice("color").unwrap_or_default(),
         }

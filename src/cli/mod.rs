@@ -30,6 +30,7 @@ pub use common_options::ALL as COMMON_OPTIONS;
 pub use display::{Color, Display};
 
 use crate::clock::Source;
+use crate::host::Family;
 use crate::options::UsageError;
 use crate::plan::{CpuPair, HostSpec, Place, Request};
 use crate::record::Baseline;
@@ -92,6 +93,8 @@ pub struct StudyOptions {
     pub place: Place,
     /// Whose addresses tcp, udp and homa use.
     pub interface: Option<Interfaces>,
+    /// The version of IP of those addresses.
+    pub family: Option<Family>,
     /// CPUs of the roles.
     pub cpus: Vec<CpuPair>,
     /// The random seed.

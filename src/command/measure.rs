@@ -23,6 +23,7 @@ use crate::report::{html, table};
 use crate::run::{RunContext, RunSide, Watcher, run};
 use crate::transport::Role;
 use crate::units::Bytes;
+use crate::view::byte_rate;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -205,8 +206,9 @@ pub fn report(
     writer: Option<Writer>,
     options: &RunOptions,
 ) -> Result<Option<PathBuf>, CommandError> {
-    let kept = writer.map(|writer| keep(record, writer)).transpose();
     let display = &options.display;
+    byte_rate::choose(display.unit);
+    let kept = writer.map(|writer| keep(record, writer)).transpose();
     if options.json {
         print_json(record)?;
         // Stdout is the record's alone; who reads it by a program still sees what weakens it.

@@ -7,16 +7,18 @@ use crate::pattern::registry;
 use crate::record::{RunDirectory, SampleReader};
 use crate::report::{html, table};
 use crate::run::recovered;
+use crate::view::byte_rate;
 
 /// Completes a directory that a run left under a hidden name, and lets it appear.
 pub fn recover(typed: &Typed) -> Result<Exit, CommandError> {
+    let display = Display::of(&typed.given);
+    byte_rate::choose(display.unit);
     let (writer, saved) = RunDirectory::recover(&typed.path("DIR"))?;
     let samples = writer.samples_file();
     let record = recovered::record(saved, SampleReader::open(&samples)?)?;
     let reader = SampleReader::open(&samples)?;
     let page = |record: &_| html::render(record, &registry::views(), reader);
     let kept = writer.finish(&record, page)?;
-    let display = Display::of(&typed.given);
     let text = table::report(&record, &registry::views(), &layout(&display));
     print_report(&text, display.color)?;
     print_text(&format!("kept in {}\n", kept.display()))

@@ -17,6 +17,7 @@ use crate::report::svg::Picture;
 use crate::report::table::Tone;
 use crate::report::{html, table};
 use crate::units::to_the_second;
+use crate::view::byte_rate;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -45,6 +46,7 @@ pub fn report(typed: &Typed) -> Result<Exit, CommandError> {
         page: given.text("out").map(Path::new),
         display: Display::of(given),
     };
+    byte_rate::choose(output.display.unit);
     match typed.operands("DIR") {
         [dir] => rerender(Path::new(dir), &output)?,
         several => beside(several, &output)?,

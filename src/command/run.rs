@@ -1,16 +1,17 @@
 //! `run`: a study, run and interleaved like the cases of every other command.
 
 mod fitting;
+mod machine;
 
 use super::console::{complain, print_report, whole_layout};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::measure::{execute, nothing_works};
 use super::{CommandError, Exit};
 use crate::cli::{Color, StudyOptions, entry};
-use crate::host;
+use crate::host::{self, Family};
 use crate::options::{UsageError, each_once, refuse};
 use crate::pattern::registry;
-use crate::plan::reference::{self, Lack, LinkRate};
+use crate::plan::reference::{self, Lack, Machine};
 use crate::plan::request::check_cpus;
 use crate::plan::studies::SHIPPED;
 use crate::plan::study::file::{self, GraphAsked, ReferenceAsked, StudyFile};
@@ -38,10 +39,15 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     }
     fitting::check(&parsed, &requests)?;
     let over_loopback = asked.interface.is_none() && !asked.place.is_remote();
-    let mut graphs = graphs(&parsed, &requests, over_loopback)?;
+    let graphs_with = |hosts: &[RemoteHost]| {
+        let machine = machine::of(asked.interface.as_ref(), hosts);
+        let mut graphs = graphs(&parsed, &requests, &machine, over_loopback)?;
+        let said = parsed.without_interface.as_ref().filter(|_| over_loopback);
+        graphs.iter_mut().for_each(|graph| graph.notes.extend(said.cloned()));
+        Ok::<_, CommandError>(graphs)
+    };
     if let Some(said) = parsed.without_interface.as_ref().filter(|_| over_loopback) {
         complain(said);
-        graphs.iter_mut().for_each(|graph| graph.notes.push(said.clone()));
     }
     let mut study = Study {
         name: Path::new(name).with_extension("").to_string_lossy().into_owned(),
@@ -49,14 +55,15 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
         source: parsed.source.clone(),
         quick: asked.quick,
         series: Vec::new(),
-        graphs,
+        graphs: graphs_with(&[])?,
     };
     // All of it must make sense, also what does not work here.
     let mut whole = study::plan(study.clone(), &requests)?;
     check_cpus(&asked.cpus, &whole.cases)?;
-    name_interface(&mut whole, asked.interface.as_ref())?;
+    address_ends(&mut whole, asked)?;
     with_hosts(&hosts::others(&asked.place), &probe(asked, &requests), |hosts| {
-        let (works, missing) = available(requests, hosts);
+        study.graphs = graphs_with(hosts)?;
+        let (works, missing) = available(requests.clone(), hosts);
         let unavailable = each_once(elsewhere.into_iter().chain(missing));
         if works.is_empty() {
             return Ok(nothing_works(&unavailable));
@@ -67,7 +74,7 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
         let mut plan = study::plan(study, &works)?;
         (plan.cpus, plan.seed) = (asked.cpus.clone(), asked.seed);
         plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
-        name_interface(&mut plan, asked.interface.as_ref())?;
+        address_ends(&mut plan, asked)?;
         execute(&plan, unavailable, hosts, &asked.options)
     })
 }
@@ -85,14 +92,19 @@ fn probe(asked: &StudyOptions, requests: &[(String, Request)]) -> ProbeRequest {
     }
 }
 
-/// Has all cases use an interface whose transport knows what that is.
-fn name_interface(plan: &mut Plan, names: Option<&Interfaces>) -> Result<(), CommandError> {
-    let Some(names) = names else { return Ok(()) };
-    let knows = |case: &&mut Case| case.transport.has_setting("interface");
-    let mut own = plan.cases.iter_mut().filter(knows).peekable();
-    let no_effect = "--interface has no effect: this study does not use tcp, udp or homa";
-    ensure!(own.peek().is_some(), UsageError(no_effect.into()));
-    Ok(own.try_for_each(|case| case.settings.set("interface", names.to_string()))?)
+/// Has all cases whose transports know what that is use an interface and a version of IP.
+fn address_ends(plan: &mut Plan, asked: &StudyOptions) -> Result<(), CommandError> {
+    let interface = asked.interface.as_ref().map(Interfaces::to_string);
+    let family = asked.family.map(|family: Family| family.name().to_owned());
+    for (name, value) in [("interface", interface), ("family", family)] {
+        let Some(value) = value else { continue };
+        let knows = |case: &&mut Case| case.transport.has_setting(name);
+        let mut own = plan.cases.iter_mut().filter(knows).peekable();
+        let no_effect = format!("--{name} has no effect: this study does not use tcp, udp or homa");
+        ensure!(own.peek().is_some(), UsageError(no_effect));
+        own.try_for_each(|case| case.settings.set(name, value.clone()))?;
+    }
+    Ok(())
 }
 
 /// A study that is shipped, and its question.
@@ -211,20 +223,23 @@ fn lacking_congestion(request: &Request) -> Option<(TransportKind, String)> {
 fn graphs(
     parsed: &StudyFile,
     requests: &[(String, Request)],
+    machine: &Machine,
     over_loopback: bool,
 ) -> Result<Vec<Graph>, CommandError> {
     let runs = |name: &String| requests.iter().any(|(series, _)| series == name);
     let links = host::rdma_links(&host::Tree::default());
-    let link = link_rate(&links);
-    let without = |series: &[String]| no_hardware(series, requests, &links, over_loopback);
+    let without = |series: &[String]| machine::no_hardware(series, requests, &links, over_loopback);
     let mut graphs = Vec::new();
     for asked in &parsed.graphs {
         let mut graph = asked.graph.clone();
-        graph.series.retain(|name| runs(name));
+        graph.over.retain(|pair| pair.iter().all(runs));
+        let is_ratio = !asked.graph.over.is_empty();
+        let is_over = |name: &String| graph.over.iter().any(|[own, _]| own == name);
+        graph.series.retain(|name| runs(name) && (!is_ratio || is_over(name)));
         if graph.series.is_empty() {
             continue;
         }
-        beside(parsed, asked, &mut graph, &link, without)?;
+        beside(parsed, asked, &mut graph, machine, without)?;
         graphs.push(graph);
     }
     Ok(graphs)
@@ -234,13 +249,13 @@ fn beside(
     parsed: &StudyFile,
     asked: &GraphAsked,
     graph: &mut Graph,
-    link: &LinkRate,
+    machine: &Machine,
     without_hardware: impl Fn(&[String]) -> Option<String>,
 ) -> Result<(), CommandError> {
     for reference in &asked.references {
         let misplaced = |(sentence, place): Lack| Box::new(parsed.written.wrong(&place, sentence));
         let publication = publication(parsed, reference)?;
-        let figures = publication.figures(reference, &graph.metric, link).map_err(misplaced)?;
+        let figures = publication.figures(reference, &graph.what(), machine).map_err(misplaced)?;
         // Beside a series that is left out there is nothing to compare.
         if reference.beside.as_ref().is_some_and(|(name, _)| !graph.series.contains(name)) {
             continue;
@@ -258,28 +273,6 @@ fn beside(
         }
     }
     Ok(())
-}
-
-/// Why series are not measured on hardware that published figures could be compared with.
-fn no_hardware(
-    series: &[String],
-    requests: &[(String, Request)],
-    links: &[host::RdmaLink],
-    over_loopback: bool,
-) -> Option<String> {
-    let of = requests.iter().filter(|(name, _)| series.contains(name));
-    let mut transports = of.flat_map(|(_, request)| &request.transports);
-    let emulated = links.iter().all(|link| link.emulated);
-    transports.find_map(|transport| match () {
-        _ if transport.has_setting("device") => {
-            let link = links.first().filter(|_| emulated)?;
-            Some(format!("{} is emulated by software", link.name))
-        }
-        _ if transport.has_setting("interface") && over_loopback => {
-            Some(format!("{transport} runs over loopback here"))
-        }
-        _ => None,
-    })
 }
 
 /// A shipped publication, or one whose file is in the study's folder.
@@ -302,28 +295,6 @@ fn publication(
     let path = folder.join(name);
     let text = read("reference", &path, &shipped).map_err(wrong)?;
     Ok(reference::parse(&path.display().to_string(), &text)?)
-}
-
-/// The generation that all links of hardware here have, or why it is not known.
-fn link_rate(links: &[host::RdmaLink]) -> LinkRate {
-    let hardware: Vec<&host::RdmaLink> = links.iter().filter(|link| !link.emulated).collect();
-    let names = |links: &[&host::RdmaLink]| {
-        links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    let Some(first) = hardware.first() else {
-        return Err(match links.is_empty() {
-            true => "this machine has no RDMA link".into(),
-            false => {
-                let all = names(&links.iter().collect::<Vec<_>>());
-                format!("{all} is emulated by software and has no real link rate")
-            }
-        });
-    };
-    let are_alike = hardware.iter().all(|link| link.generation == first.generation);
-    ensure!(are_alike, "the links {} differ in their rates", names(&hardware));
-    first.generation.clone().ok_or_else(|| {
-        format!("the rate of {} is not that of a 4X InfiniBand link", names(&hardware))
-    })
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use super::model::{Axis, Unit};
 use super::number::{MEGABYTES, PERCENT, THOUSANDS, US, per_second, short, time, trimmed};
 use crate::stats::{RateMetric, RateUnit};
+use crate::view::byte_rate::{self, ByteRateUnit};
 
 /// What a graph's figures are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Shown in us.
     Time,
-    /// Shown in MB/s.
+    /// Shown in MB/s, or in the unit that was chosen.
     Bytes,
     /// Shown in thousands of messages per second.
     Messages,
@@ -49,7 +50,10 @@ impl Scale {
     fn words(self) -> (&'static str, f64, Unit, &'static str) {
         match self {
             Scale::Time => ("us", US, Unit::Time, ""),
-            Scale::Bytes => ("MB/s", MEGABYTES, Unit::BytesPerSecond, "MB/s"),
+            Scale::Bytes => {
+                let unit = byte_rate::or(ByteRateUnit::Megabytes);
+                (unit.name(), unit.factor(), Unit::BytesPerSecond, unit.name())
+            }
             Scale::Messages => ("k msg/s", THOUSANDS, Unit::MessagesPerSecond, ""),
             Scale::Cost => ("ns", 1.0, Unit::Time, "per message or read"),
             Scale::PerPoll => ("1/poll", 1.0, Unit::None, "per poll"),
@@ -71,15 +75,16 @@ impl Scale {
 
     /// An axis with its unit and label; how it is divided is the plot's.
     pub fn axis(self) -> Axis {
-        let (_, _, unit, label) = self.words();
-        Axis { label: label.into(), unit, ..Axis::default() }
+        let (_, factor, unit, label) = self.words();
+        let is_chosen = self == Scale::Bytes && factor != MEGABYTES;
+        Axis { label: label.into(), unit, factor: is_chosen.then_some(factor), ..Axis::default() }
     }
 
     /// A figure in words.
     pub fn text(self, value: f64) -> String {
         match self {
             Scale::Time | Scale::Cost => time(value),
-            Scale::Bytes => format!("{} MB/s", short(value * MEGABYTES)),
+            Scale::Bytes => format!("{} {}", short(value * self.factor()), self.unit()),
             Scale::Messages => per_second(value),
             Scale::PerPoll | Scale::PerRead => format!("{} {}", short(value), self.words().3),
             Scale::Share => format!("{} %", trimmed(value * PERCENT)),

@@ -6,7 +6,8 @@
 use super::comparison::{Change, Comparison, Pair, Side, pairs};
 use super::curves::{Curve, Reduced, headline};
 use super::model::{Cell, Note, OfRun, Section, Show, Table, figure, number, text};
-use super::number::{MEGABYTES, PERCENT, THOUSANDS};
+use super::number::{PERCENT, THOUSANDS};
+use super::scale::Scale;
 use super::view::distribution;
 use crate::record::schema::{RateMetric, Run};
 use crate::stats::{Difference, compare};
@@ -206,7 +207,7 @@ fn table(lines: Vec<Line<'_>>) -> Option<Table> {
     let has_quantiles = lines.iter().any(|line| headline(line.run).is_some());
     let rates = [
         (RateMetric::MessageRate, "rate", "k msg/s", THOUSANDS),
-        (RateMetric::Bandwidth, "bandwidth", "MB/s", MEGABYTES),
+        (RateMetric::Bandwidth, "bandwidth", Scale::Bytes.unit(), Scale::Bytes.factor()),
     ];
     let rates: Vec<_> = rates.into_iter().filter(|(metric, ..)| measures(*metric)).collect();
     let mut fields = vec![

@@ -5,7 +5,7 @@ use wiregauge::pattern::rpc::{
     Lengths, MeanSlowdown, OfSize, Reply, Short, Slowdown, Spec, Unloaded,
 };
 use wiregauge::stats::{Metric, Rate, Summary};
-use wiregauge::units::{ByteRate, Bytes};
+use wiregauge::units::{ByteRate, Bytes, Span};
 
 /// What it sends.
 pub fn full() -> Spec {
@@ -24,6 +24,7 @@ pub fn full() -> Spec {
         unloaded: false,
         slowdown: Slowdown::UnloadedMin,
         link: Some(ByteRate(3.125e9)),
+        baseline_rtt: Span(15_000),
         loads: vec![0.5],
     }
 }
@@ -42,6 +43,7 @@ pub fn lengths(summary: &Summary) -> Lengths {
                 p50_interval: summary.quantiles.first().and_then(|quantile| quantile.interval),
                 min_ns: Some(8000.0),
                 serialisation_ns: Some(8500.0),
+                cperf_ns: Some(15_000.0),
             },
         }],
         short: Some(Short {

@@ -21,6 +21,9 @@ pub fn full() -> Study {
             also: vec!["half_rtt".to_string()],
             quantile: 0.99,
             spread: Spread::Deciles,
+            above: true,
+            over: vec![["tcp".to_string(), "tcp".to_string()]],
+            each_way: true,
             size: Some(Bytes(64)),
             series: vec!["tcp".to_string()],
             references: vec![Reference {

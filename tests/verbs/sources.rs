@@ -93,6 +93,17 @@ fn round_trips_are_granted_the_settings_of_their_source() {
 }
 
 #[test]
+fn sweeps_of_sizes_are_granted_the_settings_of_their_source() {
+    // Both ways of posting and both operations, of the service types that have few sizes: software
+    // takes minutes for 8 MiB.
+    each(&[
+        ("potter/size-sweep", "RC send inline,UC write inline,UD send,UD send inline"),
+        ("gamess/send-latency", "UD"),
+        ("gamess/bandwidth", "UD uni,UD bi"),
+    ]);
+}
+
+#[test]
 fn streams_are_granted_the_settings_of_their_source() {
     each(&[("villas/signalling", ""), ("villas/receive-depth", "")]);
 }

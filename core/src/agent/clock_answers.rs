@@ -22,7 +22,7 @@ pub(crate) fn answer(
     host::stay_off(&task.leaves);
     let before = ResourceUse::of_thread();
     const WHAT: &str = "answering clock exchanges";
-    let address = address_of_site(&task.site).map_err(unable(WHAT))?;
+    let address = address_of_site(&task.site, None).map_err(unable(WHAT))?;
     let bind = |address| ExchangeEnd::bind(address, task.clock, task.cookie);
     let mut answering = bind_within_limits(address, bind).map_err(unable(WHAT))?;
     let address = answering.address().map_err(unable(WHAT))?;

@@ -11,7 +11,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
     host::check_cpus(&request.cpus).map_err(|error| format!("--cpus: {error}"))?;
     let address = match &request.interface {
         Some(name) => {
-            Some(host::address_of(name).map_err(|error| format!("--interface: {error}"))?)
+            Some(host::address_of(name, None).map_err(|error| format!("--interface: {error}"))?)
         }
         None => host::session_address().ok(),
     };

@@ -6,15 +6,75 @@ use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
+crate::options::named_enum! {
+    /// The version of IP.
+    pub enum Family {
+        /// Version 4.
+        Ipv4 = "ipv4",
+        /// Version 6.
+        Ipv6 = "ipv6",
+    }
+}
+
+impl Family {
+    /// That of an address.
+    pub fn of(ip: IpAddr) -> Family {
+        if ip.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 }
+    }
+
+    /// As a sentence has it.
+    fn title(self) -> &'static str {
+        match self {
+            Family::Ipv4 => "IPv4",
+            Family::Ipv6 => "IPv6",
+        }
+    }
+}
+
 /// Most addresses that are looked at.
 const MOST: usize = 65_536;
 /// Most names that a refusal lists.
 const MOST_NAMED: usize = 40;
 
 /// The address of a network interface that is up: its first of IPv4, else of IPv6, and a
-/// link-local one (with its scope) where there is no other. The port is 0.
-pub fn address_of(name: &str) -> Result<SocketAddr, String> {
-    choose(&Tree::default(), &addresses(), name)
+/// link-local one (with its scope) where there is no other; with a family, of that alone. The port
+/// is 0.
+pub fn address_of(name: &str, family: Option<Family>) -> Result<SocketAddr, String> {
+    choose(&Tree::default(), &addresses(), name, family)
+}
+
+/// The loopback address of a family, IPv4 where none was asked for. The port is 0.
+pub fn loopback(family: Option<Family>) -> Result<SocketAddr, String> {
+    match family {
+        None | Some(Family::Ipv4) => Ok((Ipv4Addr::LOCALHOST, 0).into()),
+        Some(Family::Ipv6) => {
+            let own = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
+            let has = addresses().iter().any(|(_, address)| address.ip() == own.ip());
+            ensure!(has, "this host has no IPv6 loopback address (::1): use ipv4");
+            Ok(own)
+        }
+    }
+}
+
+/// An address of this host, if it is of the family that was asked for, else that of the same
+/// interface which is. The port is 0.
+pub fn in_family(own: SocketAddr, family: Option<Family>) -> Result<SocketAddr, String> {
+    counterpart(&Tree::default(), &addresses(), own, family)
+}
+
+fn counterpart(
+    tree: &Tree,
+    all: &[(String, SocketAddr)],
+    own: SocketAddr,
+    family: Option<Family>,
+) -> Result<SocketAddr, String> {
+    let other = family.filter(|family| *family != Family::of(own.ip()));
+    let Some(other) = other else { return Ok(own) };
+    let owner = all.iter().find(|(_, address)| address.ip() == own.ip());
+    let title = other.title();
+    let (name, _) = owner
+        .ok_or_else(|| format!("{} has no {title} address beside it on this host", own.ip()))?;
+    choose(tree, all, name, Some(other))
 }
 
 /// The interface that has this address.
@@ -95,8 +155,14 @@ pub fn address_towards(other: IpAddr) -> std::io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-fn choose(tree: &Tree, all: &[(String, SocketAddr)], name: &str) -> Result<SocketAddr, String> {
-    if let Some(address) = best(all, name)
+fn choose(
+    tree: &Tree,
+    all: &[(String, SocketAddr)],
+    name: &str,
+    family: Option<Family>,
+) -> Result<SocketAddr, String> {
+    let is_wanted = |ip: IpAddr| family.is_none_or(|family| family == Family::of(ip));
+    if let Some(address) = best(all, name, is_wanted)
         && is_up(tree, name)
     {
         return Ok(address);
@@ -105,10 +171,14 @@ fn choose(tree: &Tree, all: &[(String, SocketAddr)], name: &str) -> Result<Socke
         || all.iter().any(|(owner, _)| owner == name);
     let wrong = match known {
         false => format!("there is no network interface '{name}'"),
-        true if is_up(tree, name) => format!("the network interface '{name}' has no IP address"),
+        true if is_up(tree, name) => {
+            let title = family.map_or("IP", Family::title);
+            format!("the network interface '{name}' has no {title} address")
+        }
         true => format!("the network interface '{name}' is down"),
     };
-    let owners: BTreeSet<&str> = all.iter().map(|(owner, _)| owner.as_str()).collect();
+    let fit = all.iter().filter(|(_, address)| is_wanted(address.ip()));
+    let owners: BTreeSet<&str> = fit.map(|(owner, _)| owner.as_str()).collect();
     let up: Vec<&str> = owners.into_iter().filter(|owner| is_up(tree, owner)).collect();
     let named = &up[..up.len().min(MOST_NAMED)];
     Err(match up.len() - named.len() {
@@ -124,13 +194,18 @@ fn is_up(tree: &Tree, name: &str) -> bool {
     state.is_none_or(|state| state == "up" || state == "unknown")
 }
 
-fn best(all: &[(String, SocketAddr)], name: &str) -> Option<SocketAddr> {
+fn best(
+    all: &[(String, SocketAddr)],
+    name: &str,
+    is_wanted: impl Fn(IpAddr) -> bool,
+) -> Option<SocketAddr> {
     let rank = |address: &&SocketAddr| match address {
         SocketAddr::V4(_) => 0,
         SocketAddr::V6(address) if !address.ip().is_unicast_link_local() => 1,
         SocketAddr::V6(_) => 2,
     };
-    all.iter().filter(|(owner, _)| owner == name).map(|(_, a)| a).min_by_key(rank).copied()
+    let own = all.iter().filter(|(owner, a)| owner == name && is_wanted(a.ip()));
+    own.map(|(_, a)| a).min_by_key(rank).copied()
 }
 
 /// Each interface with each of its addresses. Empty where the kernel does not say.
@@ -177,7 +252,7 @@ mod tests {
     #[test]
     fn ipv4_stands_before_global_ipv6_and_that_before_link_local() {
         let fake = machine();
-        let chosen = |name| choose(&fake.tree, &addresses(), name).unwrap().to_string();
+        let chosen = |name| choose(&fake.tree, &addresses(), name, None).unwrap().to_string();
         assert_eq!(chosen("ib0"), "10.1.0.7:0");
         assert_eq!(chosen("eth1"), "[2001:db8::2]:0");
         assert_eq!(chosen("eth2"), "[fe80::3%6]:0");
@@ -192,11 +267,42 @@ mod tests {
             ("eth3", "the network interface 'eth3' is down"),
             ("eth4", "the network interface 'eth4' has no IP address"),
         ] {
-            let refused = choose(&fake.tree, &addresses(), name).unwrap_err();
+            let refused = choose(&fake.tree, &addresses(), name, None).unwrap_err();
             assert_eq!(refused, format!("{wrong}: use eth1, eth2, ib0, lo"));
         }
-        let alone = choose(&fake.tree, &[], "lo").unwrap_err();
+        let alone = choose(&fake.tree, &[], "lo", None).unwrap_err();
         assert!(alone.ends_with("no other one is up and has an address"), "{alone}");
+    }
+
+    #[test]
+    fn a_family_takes_its_own_address_or_is_refused_with_the_interfaces_that_have_one() {
+        let fake = machine();
+        let chosen = |name, family| choose(&fake.tree, &addresses(), name, Some(family));
+        let text = |name, family| chosen(name, family).unwrap().to_string();
+        assert_eq!(text("ib0", Family::Ipv4), "10.1.0.7:0");
+        assert_eq!(text("ib0", Family::Ipv6), "[fe80::1%4]:0");
+        assert_eq!(text("eth1", Family::Ipv6), "[2001:db8::2]:0");
+        let refused = chosen("eth1", Family::Ipv4).unwrap_err();
+        assert_eq!(refused, "the network interface 'eth1' has no IPv4 address: use ib0, lo");
+        let refused = chosen("lo", Family::Ipv6).unwrap_err();
+        assert_eq!(refused, "the network interface 'lo' has no IPv6 address: use eth1, eth2, ib0");
+    }
+
+    #[test]
+    fn an_address_leads_to_that_of_its_interface_in_the_other_family() {
+        let fake = machine();
+        let found = |own: &str, family| {
+            let own = own.parse().unwrap();
+            let found = counterpart(&fake.tree, &addresses(), own, family);
+            found.map(|address| address.to_string())
+        };
+        assert_eq!(found("10.1.0.8:0", None), Ok("10.1.0.8:0".into()));
+        assert_eq!(found("10.1.0.8:0", Some(Family::Ipv4)), Ok("10.1.0.8:0".into()));
+        assert_eq!(found("10.1.0.8:0", Some(Family::Ipv6)), Ok("[fe80::1%4]:0".into()));
+        let bare = found("[2001:db8::2]:0", Some(Family::Ipv4)).unwrap_err();
+        assert!(bare.starts_with("the network interface 'eth1' has no IPv4 address"), "{bare}");
+        let strange = found("192.0.2.1:0", Some(Family::Ipv6)).unwrap_err();
+        assert_eq!(strange, "192.0.2.1 has no IPv6 address beside it on this host");
     }
 
     #[test]

@@ -27,8 +27,8 @@ mod usage;
 mod warnings;
 
 pub use address::{
-    CONNECTION, SSH_CONNECTION, address_of, address_towards, connection, interface_with,
-    own_addresses, session_address,
+    CONNECTION, Family, SSH_CONNECTION, address_of, address_towards, connection, in_family,
+    interface_with, loopback, own_addresses, session_address,
 };
 pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
 pub use claims::Claims;

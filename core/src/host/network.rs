@@ -48,6 +48,11 @@ impl Interface {
         }
     }
 
+    /// The interface of this name on this host.
+    pub fn named(name: &str) -> Interface {
+        Interface::read(&Tree::default(), name)
+    }
+
     /// Those of a device first, then by name; at most 64.
     pub(super) fn read_all(tree: &Tree) -> Vec<Interface> {
         let names = tree.names("/sys/class/net");

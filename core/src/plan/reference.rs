@@ -5,7 +5,7 @@
 //! length or an unknown unit is refused with its place.
 
 use super::study::file::{ReferenceAsked, quantile};
-use super::study::{Point, Reference};
+use super::study::{self, Point, Reference};
 use super::written::{Field, Fields, Misplaced, Place, Read, Written};
 use crate::units::Bytes;
 use toml::de::DeValue;
@@ -60,12 +60,16 @@ pub struct Table {
     pub unit: Unit,
     /// The metric of ours that it can stand beside.
     pub metric: Option<String>,
+    /// What of it, where not the metric itself.
+    pub shows: Option<Shows>,
     /// Which quantile of it, where it is a latency.
     pub quantile: f64,
     /// What the columns differ in.
     pub columns: Vec<String>,
     /// The rows.
     pub rows: Vec<Row>,
+    /// The IPoIB mode of which it is: `datagram` or `connected`.
+    pub ipoib_mode: Option<String>,
     /// What a reader must know of it.
     pub notes: Vec<String>,
 }
@@ -110,6 +114,16 @@ crate::options::named_enum! {
     }
 }
 
+crate::options::named_enum! {
+    /// What figures of a latency are, where they are no times.
+    pub enum Shows {
+        /// The share of messages above a threshold.
+        Above = "above",
+        /// The ratio of those of two series.
+        Ratio = "ratio",
+    }
+}
+
 impl Unit {
     /// What turns a figure into ns, B/s, msg/s or a share.
     pub const fn scale(self) -> f64 {
@@ -143,6 +157,7 @@ pub fn parse(file: &str, text: &str) -> Result<Publication, Misplaced> {
 fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
     let written = fields.written;
     let unit = written.one_of("unit", fields.get("unit")?)?;
+    let shows = |word| written.one_of("shows", word);
     let columns: Vec<String> = fields.get("columns")?;
     let rows: Field<'_> = fields.get("rows")?;
     let rows_place = rows.span();
@@ -158,9 +173,11 @@ fn table(mut fields: Fields<'_>) -> Result<Table, Misplaced> {
         what: fields.get("what")?,
         unit,
         metric: fields.get("metric")?,
+        shows: fields.get::<Option<_>>("shows")?.map(shows).transpose()?,
         quantile: quantile(&mut fields)?,
         columns,
         rows,
+        ipoib_mode: fields.get("ipoib-mode")?,
         notes: fields.get("notes")?,
     };
     fields.done()?;
@@ -194,26 +211,43 @@ fn row_of(written: &Written, row: Field<'_>, width: usize) -> Result<Row, Mispla
 /// What a study asks for and a publication lacks, in a sentence, and where it asks for it.
 pub type Lack = (String, Place);
 
-/// The rate of the link that is measured, or why it is not known.
-pub type LinkRate = Result<String, String>;
+/// What chooses among published figures: each as this machine has it, or why it is not known.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The rate of the link that is measured, as `FDR`.
+    pub link_rate: Result<String, String>,
+    /// The IPoIB mode of the interfaces that are measured, `datagram` or `connected`.
+    pub ipoib_mode: Result<String, String>,
+}
 
 impl Publication {
-    /// What a study asks for: the figures, a sentence why they are not drawn, or a refusal.
+    /// What a study asks for of what its graph shows ([`Graph::what`](super::study::Graph::what)):
+    /// the figures, a sentence why they are not drawn, or a refusal.
     pub fn figures(
         &self,
         asked: &ReferenceAsked,
         metric: &str,
-        link: &LinkRate,
+        machine: &Machine,
     ) -> Result<Result<Reference, String>, Lack> {
         let names = self.tables.iter().map(|table| table.name.as_str());
         let (name, place) = &asked.table;
         let table = &self.tables[position("table", name, names).map_err(at(place))?];
-        let is = table.metric.as_deref().unwrap_or("no metric of wiregauge");
+        let own = table.what_is();
+        let is = own.as_deref().unwrap_or("no metric of wiregauge");
         let sentence = format!("table '{}' has {is}, the graph shows {metric}", table.name);
-        ensure!(table.metric.as_deref() == Some(metric), (sentence, place.clone()));
+        ensure!(own.as_deref() == Some(metric), (sentence, place.clone()));
         let undrawn =
             |why: &str| Ok(Err(format!("{}, {} is not drawn: {why}", self.name, table.at)));
-        let column = match (asked.column.0.as_str(), link) {
+        if let Some(own) = &table.ipoib_mode {
+            match &machine.ipoib_mode {
+                Err(why) => return undrawn(why),
+                Ok(found) if found != own => {
+                    return undrawn(&format!("it is of {own} mode, and this is {found} mode"));
+                }
+                Ok(_) => {}
+            }
+        }
+        let column = match (asked.column.0.as_str(), &machine.link_rate) {
             (LINK_RATE, Err(why)) => return undrawn(why),
             (LINK_RATE, Ok(rate)) if !table.columns.contains(rate) => {
                 return undrawn(&format!("it has no column for a link of {rate}"));
@@ -240,6 +274,12 @@ impl Publication {
 }
 
 impl Table {
+    /// What its figures are.
+    fn what_is(&self) -> Option<String> {
+        let is = |shows| self.shows == Some(shows);
+        Some(study::what(self.metric.as_deref()?, is(Shows::Above), is(Shows::Ratio)))
+    }
+
     /// The figures of a column, of the row of this name where rows have names.
     fn points(&self, column: usize, name: Option<&str>) -> Result<Vec<Point>, String> {
         let (mut named, mut sized) = (Vec::new(), Vec::new());

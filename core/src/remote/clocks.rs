@@ -113,7 +113,7 @@ impl Comparison {
             FromAgent::ClockAddress(address) => Some(address),
             _ => None,
         })?;
-        let own = address_of_site(&site(Role::Client)).map_err(|error| error.to_string())?;
+        let own = address_of_site(&site(Role::Client), None).map_err(|error| error.to_string())?;
         let other = towards(other, own).map_err(|error| error.to_string())?;
         let mut asking = ExchangeEnd::bind(own, local, cookie)
             .map_err(|error| format!("clock exchanges from {own}: {error}"))?;

@@ -126,6 +126,8 @@ impl RunSoFar {
 
     fn warn_of(&mut self, role: &'static str, outcome: &Outcome) {
         self.warnings.extend(self.analysis.counter_warnings(&outcome.counters));
+        let of_transport = self.case.transport.descriptor().counter_warnings;
+        self.warnings.extend(of_transport(&outcome.counters));
         let messages = outcome.counts.foreign;
         self.warnings.extend((messages > 0).then_some(Warning::UnknownSequence { messages }));
         // A simulation is as right on any CPU and in any memory.

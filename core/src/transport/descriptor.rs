@@ -1,8 +1,10 @@
 //! A transport as data: what can be asked of it before anything runs, and its control path.
 
+use super::counter::FinalCounters;
 use super::{NamedValues, Opening, Result, Role, Settings, Setup, Traffic, TransportRequest};
 use crate::clock::Virtual;
 use crate::options::OptionTable;
+use crate::warning::Warning;
 use std::path::PathBuf;
 
 /// A transport.
@@ -54,6 +56,8 @@ pub struct Descriptor {
     /// The device that an end uses, by its effective settings: its name, and a path in sysfs that
     /// goes when it is removed.
     pub device_path: fn(&NamedValues) -> Option<(String, PathBuf)>,
+    /// What the counters of an end say that weakens its figures.
+    pub counter_warnings: fn(&FinalCounters) -> Vec<Warning>,
     /// This thread's clock of a transport that simulates time.
     pub virtual_clock: Option<fn() -> Virtual<'static>>,
 }
@@ -88,6 +92,7 @@ impl Descriptor {
             completes_each: |_| false,
             numa_node: |_, _| None,
             device_path: |_| None,
+            counter_warnings: |_| Vec::new(),
             virtual_clock: None,
         }
     }

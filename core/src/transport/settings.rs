@@ -7,6 +7,7 @@
 
 use super::per_end::{InterfaceName, PerEnd};
 use super::traffic::Operation;
+use crate::host::Family;
 use crate::options::{Given, OptionDef, UsageError};
 use crate::units::Span;
 use serde::de::Error;
@@ -41,6 +42,13 @@ pub const INTERFACE: OptionDef = OptionDef::parsed::<Interfaces>(
 .metavar("NAME")
 .per_end()
 .default_note("loopback");
+/// The version of IP of the ends' addresses.
+pub const FAMILY: OptionDef = OptionDef::choice::<Family>(
+    "family",
+    "IP version of both ends: their loopback's or interface's address of it",
+)
+.metavar("VERSION")
+.default_note("IPv4 where there is an address of it");
 /// What a post does.
 pub const OPERATION: OptionDef =
     OptionDef::choice::<Operation>("operation", "Operation of each post").default("send");
@@ -116,6 +124,11 @@ impl Settings {
     /// Whose addresses the ends use; `None`: loopback.
     pub fn interfaces(&self) -> Option<Interfaces> {
         self.get("interface")
+    }
+
+    /// The version of IP of the ends' addresses; `None`: IPv4 where there is an address of it.
+    pub fn family(&self) -> Option<Family> {
+        self.choice("family")
     }
 
     /// SO_BUSY_POLL in microseconds.

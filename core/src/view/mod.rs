@@ -3,6 +3,7 @@
 //! Takes a record; gives what a report renders. Must never: read or write a file, or know where its
 //! data is shown.
 
+pub mod byte_rate;
 pub mod compared;
 pub mod curves;
 pub mod model;

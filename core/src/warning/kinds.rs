@@ -95,6 +95,12 @@ warnings! {
     says("both ends use {port}: the adapter loops messages back, and no wire is in the figures"),
     advises("give each end a port of its own (--device A,B or --port A,B), or use --to HOST");
 
+    /// The transport's own packets were lost, and sent again after a timeout.
+    "packets_resent" Warning PacketsResent { resent: u64, discarded: u64 }
+    size (*resent + *discarded) as f64,
+    says("{resent} packets were sent again and {discarded} discarded: latencies include timeouts"),
+    advises("check for loss; over loopback and veth Homa drops the first packet of each message");
+
     /// Messages left before the thread of `--stamp-send` had written a time into them.
     "never_stamped" Warning NeverStamped { count: u64, of: u64 }
     about Metric("transfer".into()),

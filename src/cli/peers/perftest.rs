@@ -142,7 +142,7 @@ const PERFTEST_WORDS: &[Word] = &[
     nothing(&["-g", "--mcg", "-M", "--mgid"], "multicast is not measured"),
     nothing(&["-N", "--nopeak"], "no peak is computed"),
     nothing(&["--cpu-util"], "CPU time per message is always in the record"),
-    nothing(&["--report-gbits"], "the tables have MB/s and Gb/s"),
+    option(&["--report-gbits"], "--unit Gb/s", "else MB/s and Gb/s"),
     option(
         &["--run-infinitely"],
         "--forever",

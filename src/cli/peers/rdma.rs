@@ -79,7 +79,7 @@ const QPERF_WORDS: &[Word] = &[
     nothing(&["-p", "-lp", "--listen_port"], PORTS),
     option(&["-v", "-vv"], "--verbose", "the record and report.html have all of it"),
     nothing(&["-e", "--precision"], "the digits of a figure follow its interval"),
-    nothing(&["-ub", "--use_bits_per_sec"], "the tables have MB/s and Gb/s"),
+    option(&["-ub", "--use_bits_per_sec"], "--unit Gb/s", "else MB/s and Gb/s"),
     nothing(&["-uu", "--unify_units"], "a column has one unit"),
 ];
 

@@ -63,10 +63,10 @@ const IPERF3_WORDS: &[Word] = &[
         "a line on stdout in each such time, from 1s on; report.html shows each figure over time",
     ),
     nothing(&["-p", "--port", "--cport"], PORTS),
-    nothing(&["-f", "--format"], TABLES),
+    option(&["-f", "--format"], "--unit UNIT", "Mb/s, Gb/s, MB/s, GB/s, MiB/s or GiB/s"),
     command(&["-D", "--daemon"], "agent", "it stays in the foreground: use systemd or `&`"),
     option(&["-V", "--verbose"], "--verbose", "the record and report.html have all of it"),
-    nothing(&["-4", "--version4", "-6", "--version6"], "addresses are those of the host's name"),
+    option(&["-4", "--version4", "-6", "--version6"], "--family VERSION", "ipv4 or ipv6"),
     nothing(&["-F", "--file"], "payloads are generated, not read from a file"),
     nothing(&["--sctp", "--nstreams"], "SCTP is not measured"),
 ];

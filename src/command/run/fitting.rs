@@ -6,7 +6,8 @@ use crate::plan::study::file::{GraphAsked, StudyFile};
 use crate::plan::study::{Axis, GraphKind};
 use crate::plan::{Case, Request};
 use crate::report::scale::Scale;
-use crate::stats::RateMetric;
+use crate::stats::{Metric, RateMetric};
+use crate::transport::Traffic;
 
 /// Refuses a graph of what a series does not measure, or against what its cases do not have.
 pub(super) fn check(
@@ -42,6 +43,12 @@ fn unlike(asked: &GraphAsked) -> Option<String> {
             "{kind} shows the distribution of a latency, and '{metric}' is not a latency"
         ));
     }
+    let is_latency = Metric::from_name(&graph.metric).is_some();
+    let is_each = graph.kind.axes().len() < 2 && !is_distribution;
+    if (graph.above || !graph.over.is_empty()) && !(is_each && graph.also.is_empty() && is_latency)
+    {
+        return Some("above and over are for one latency, in bars or against something".into());
+    }
     let unit = |metric: &str| Scale::of(metric).unit();
     let other = graph.also.iter().find(|also| unit(also) != unit(&graph.metric))?;
     Some(format!(
@@ -59,6 +66,13 @@ fn lacks(asked: &GraphAsked, series: &str, case: &Case) -> Option<String> {
     if let Some(metric) = asked.graph.metrics().find(|metric| !measured.contains(metric)) {
         let use_one = measured.join(", ");
         return Some(format!("'{series}' does not measure '{metric}': use {use_one}"));
+    }
+    let is_both_ways = case.profile().traffic == Traffic::Both;
+    let is_halved = ["bandwidth", "message_rate"].contains(&asked.graph.metric.as_str());
+    if asked.graph.each_way && !(is_both_ways && is_halved) {
+        return Some(format!(
+            "each-way is for bandwidth or message_rate with direction bi: not for '{series}'"
+        ));
     }
     let has = |axis: &Axis| match axis {
         Axis::Answered => measured.contains(&RateMetric::MessageRate.name()),

@@ -8,26 +8,33 @@ fn parsed(name: &str, text: &str) -> StudyFile {
     file::parse(&registry::names(), name, text).unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 
+/// A machine with an InfiniBand link of this rate, and IPoIB in this mode.
+fn machine(link_rate: &str, ipoib_mode: &str) -> Machine {
+    Machine { link_rate: Ok(link_rate.into()), ipoib_mode: Ok(ipoib_mode.into()) }
+}
+
 #[test]
 fn every_shipped_study_can_be_run() {
     for (name, text) in SHIPPED {
         let parsed = parsed(name, text);
         let requests = requests(&parsed).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
         fitting::check(&parsed, &requests).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
-        let graphs = graphs(&parsed, &requests, false).unwrap();
+        let graphs = graphs(&parsed, &requests, &machine("FDR", "datagram"), false).unwrap();
         assert_eq!(graphs.len(), parsed.graphs.len(), "{name}");
     }
 }
 
 #[test]
 fn every_reference_of_a_shipped_study_is_there() {
-    let links = [Ok("FDR".to_owned()), Err("no link".to_owned())];
+    let none = Machine { link_rate: Err("no link".into()), ipoib_mode: Err("no IPoIB".into()) };
+    let machines = [machine("FDR", "datagram"), machine("EDR", "connected"), none];
     let mut drawn = 0;
     for (name, text) in SHIPPED {
         let parsed = parsed(name, text);
-        for (asked, link) in parsed.graphs.iter().flat_map(|g| links.iter().map(move |l| (g, l))) {
+        let each = |graph| machines.iter().map(move |machine| (graph, machine));
+        for (asked, machine) in parsed.graphs.iter().flat_map(each) {
             let mut graph = asked.graph.clone();
-            let done = beside(&parsed, asked, &mut graph, link, |_| None);
+            let done = beside(&parsed, asked, &mut graph, machine, |_| None);
             done.unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
             drawn += graph.references.len();
             let all = graph.references.len() + graph.notes.len();
@@ -160,7 +167,7 @@ fn a_quick_run_is_a_tenth_and_leaves_what_its_graphs_need() {
                 series = [\"b\"]\nquantile = 0.99\n";
     let parsed = parsed("s.toml", text);
     let requests = requests(&parsed).unwrap();
-    let graphs = graphs(&parsed, &requests, true).unwrap();
+    let graphs = graphs(&parsed, &requests, &machine("FDR", "datagram"), true).unwrap();
     let study = Study {
         name: "s".into(),
         title: "t".into(),
@@ -185,7 +192,7 @@ fn figures_of_hardware_are_not_drawn_beside_loopback_or_an_emulated_device() {
     let requests = requests(&parsed("s.toml", text)).unwrap();
     let link = |emulated| RdmaLink { name: "rxe0/1".into(), generation: None, emulated };
     let why = |series: &str, links: &[RdmaLink], over_loopback| {
-        no_hardware(&[series.to_owned()], &requests, links, over_loopback)
+        machine::no_hardware(&[series.to_owned()], &requests, links, over_loopback)
     };
     assert!(why("tcp", &[], true).unwrap().contains("loopback"));
     assert_eq!(why("tcp", &[], false), None);
@@ -196,6 +203,45 @@ fn figures_of_hardware_are_not_drawn_beside_loopback_or_an_emulated_device() {
 }
 
 #[test]
+fn the_mode_that_is_found_chooses_the_ipoib_figures() {
+    let (_, text) = SHIPPED.iter().find(|(name, _)| *name == "gamess/ipoib-latency").unwrap();
+    let parsed = parsed("gamess/ipoib-latency", text);
+    let drawn = |machine: &Machine| {
+        let mut graph = parsed.graphs[0].graph.clone();
+        beside(&parsed, &parsed.graphs[0], &mut graph, machine, |_| None).unwrap();
+        let names: Vec<String> = graph.references.iter().map(|one| one.name.clone()).collect();
+        (names.join("; "), graph.notes.join("; "))
+    };
+    let (names, notes) = drawn(&machine("FDR", "datagram"));
+    assert_eq!(names, "Gamess 2016, Table 6 UDP Hpcbench; Gamess 2016, Table 6 UDP Qperf");
+    assert!(
+        notes.ends_with("Table 8 is not drawn: it is of connected mode, and this is datagram mode")
+    );
+    let (names, _) = drawn(&machine("FDR", "connected"));
+    assert!(names.contains("Table 8") && !names.contains("Table 6"), "{names}");
+    let none =
+        Machine { ipoib_mode: Err("eth0 is not an IPoIB interface".into()), ..machine("FDR", "") };
+    let (names, notes) = drawn(&none);
+    assert!(names.is_empty() && notes.contains("eth0 is not an IPoIB interface"), "{notes}");
+}
+
+#[test]
+fn the_ends_must_be_in_one_ipoib_mode() {
+    let end = |name: &str, mode: Option<&str>| host::Interface {
+        name: name.into(),
+        ipoib_mode: mode.map(String::from),
+        ..host::Interface::default()
+    };
+    let datagram = end("ib0", Some("datagram"));
+    let mode = machine::ipoib_mode;
+    assert_eq!(mode(&[datagram.clone(), datagram.clone()]), Ok("datagram".into()));
+    let differ = mode(&[datagram.clone(), end("ib1", Some("connected"))]).unwrap_err();
+    assert_eq!(differ, "ib0 is in datagram mode and ib1 in connected mode");
+    assert!(mode(&[datagram, end("eth0", None)]).unwrap_err().starts_with("eth0 is not"));
+    assert!(mode(&[]).is_err());
+}
+
+#[test]
 fn the_link_that_is_found_chooses_the_column() {
     let link = |name: &str, generation: Option<&str>, emulated| RdmaLink {
         name: name.into(),
@@ -203,9 +249,16 @@ fn the_link_that_is_found_chooses_the_column() {
         emulated,
     };
     let hard = |generation| link("mlx5_0/1", generation, false);
-    assert_eq!(link_rate(&[]), Err("this machine has no RDMA link".into()));
-    assert!(link_rate(&[link("rxe0/1", Some("SDR"), true)]).unwrap_err().contains("emulated"));
-    assert_eq!(link_rate(&[hard(Some("EDR")), link("rxe0/1", None, true)]), Ok("EDR".into()));
-    assert!(link_rate(&[hard(Some("EDR")), hard(Some("HDR"))]).unwrap_err().contains("differ"));
-    assert!(link_rate(&[hard(None)]).unwrap_err().contains("not that of a 4X"));
+    assert_eq!(machine::link_rate(&[]), Err("this machine has no RDMA link".into()));
+    assert!(
+        machine::link_rate(&[link("rxe0/1", Some("SDR"), true)]).unwrap_err().contains("emulated")
+    );
+    assert_eq!(
+        machine::link_rate(&[hard(Some("EDR")), link("rxe0/1", None, true)]),
+        Ok("EDR".into())
+    );
+    assert!(
+        machine::link_rate(&[hard(Some("EDR")), hard(Some("HDR"))]).unwrap_err().contains("differ")
+    );
+    assert!(machine::link_rate(&[hard(None)]).unwrap_err().contains("not that of a 4X"));
 }

@@ -45,10 +45,15 @@ impl<'a> Scale<'a> {
             true if self.axis.log => {
                 log_ticks(self.low, self.high, room, if is_x { APART_X } else { APART_Y })
             }
-            true => linear_ticks(self.low, self.high),
+            true => {
+                // Round in the unit that is shown.
+                let factor = self.axis.factor.unwrap_or(1.0);
+                let shown = linear_ticks(self.low * factor, self.high * factor);
+                shown.into_iter().map(|v| v / factor).collect()
+            }
         };
         let label = |(i, v): (usize, f64)| match self.axis.labels.is_empty() {
-            true => (v, tick(self.axis.unit, v)),
+            true => (v, tick_of(self.axis, v)),
             false => (v, self.axis.labels.get(i).cloned().unwrap_or_default()),
         };
         let inside = |(v, _): &(f64, String)| *v >= self.low && *v <= self.high;
@@ -203,6 +208,11 @@ pub fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     let step = step.unwrap_or(10.0 * decade);
     let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
     (first..=last).map(|i| i as f64 * step).collect()
+}
+
+/// A number of this axis.
+pub fn tick_of(axis: &Axis, v: f64) -> String {
+    axis.factor.map_or_else(|| tick(axis.unit, v), |factor| trimmed(v * factor))
 }
 
 /// A number of an axis: the same rules as in `web/figure.js`.

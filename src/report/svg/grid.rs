@@ -1,6 +1,6 @@
 //! Figures over two dimensions: each in its cell, the larger or the worse the stronger.
 
-use super::axis::tick;
+use super::axis::tick_of;
 use super::canvas::{
     ADVANCE, Anchor, BAD, Canvas, EDGE, FAINT, LETTER, LINE, PALETTE, TEXT, WIDTH, width,
 };
@@ -43,14 +43,14 @@ pub fn surface(surface: &Surface) -> String {
             true => (height(z) - low) / (high - low),
             false => 0.5,
         });
-        let text = point.z.map_or("–".into(), |z| tick(surface.z.unit, z));
+        let text = point.z.map_or("–".into(), |z| tick_of(&surface.z, z));
         Some(Cell { text, strength, flag: point.flag.clone() })
     };
     let grid = Grid {
         title: &surface.title,
         note: &surface.note,
-        columns: xs.iter().map(|v| tick(surface.x.unit, *v)).collect(),
-        rows: ys.iter().map(|v| tick(surface.y.unit, *v)).collect(),
+        columns: xs.iter().map(|v| tick_of(&surface.x, *v)).collect(),
+        rows: ys.iter().map(|v| tick_of(&surface.y, *v)).collect(),
         axes: [surface.x.label.clone(), surface.y.label.clone()],
     };
     grid.draw(cell)

@@ -123,9 +123,9 @@ pub(super) fn broken(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Follow a number on its line.
-const UNITS: [&str; 23] = [
-    "%", "ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "kB", "MB", "GB", "MB/s", "Gb/s", "k",
-    "M", "msg/s", "Hz", "MHz", "GHz", "ppm", "ppb", "±",
+const UNITS: [&str; 27] = [
+    "%", "ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "kB", "MB", "GB", "MB/s", "Gb/s", "Mb/s",
+    "GB/s", "MiB/s", "GiB/s", "k", "M", "msg/s", "Hz", "MHz", "GHz", "ppm", "ppb", "±",
 ];
 
 /// The words of a text. A number and its unit are one.

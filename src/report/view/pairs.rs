@@ -6,9 +6,10 @@ use crate::record::schema::{Bisection, CaseRecord, Metric, Record, Run, SlowPair
 use crate::report::model::{
     Cell, HeatCell, HeatMap, Note, OfRun, Section, Show, Table, figure, number, text,
 };
-use crate::report::number::{GIGABITS, MEGABYTES, PERCENT, quantile_name, short};
+use crate::report::number::{PERCENT, quantile_name, short};
 use crate::report::scale::Scale;
 use crate::stats::{Rate, RateMetric, Value};
+use crate::view::byte_rate::{self, ByteRateUnit};
 use std::collections::BTreeSet;
 
 /// Slow pairs that are named before the others are counted.
@@ -49,21 +50,31 @@ fn bisections(record: &Record) -> Option<Table> {
     let rows = record.pairs.iter().flat_map(|pairs| &pairs.bisections).filter_map(|found| {
         Some(Halves { found, case: record.plan.cases.get(*found.runs.first()? as usize)? })
     });
-    let alone = |value: f64| (!value.is_nan()).then(|| Cell::figure(value, None, MEGABYTES));
-    let fields = [
+    let unit = byte_rate::or(ByteRateUnit::Megabytes);
+    let alone =
+        move |value: f64| (!value.is_nan()).then(|| Cell::figure(value, None, unit.factor()));
+    let both = byte_rate::or_all(&[ByteRateUnit::Megabytes, ByteRateUnit::Gigabits]);
+    let again = both.get(1).copied();
+    let again =
+        again.map(|unit| figure(unit.name(), "", move |row: &Halves<'_>| row.all(unit.factor())));
+    let before = [
         text("transport", |row: &Halves<'_>| row.case.transport.name()),
         text("wait", |row: &Halves<'_>| row.case.wait.name()),
         number("size", "B", |row: &Halves<'_>| Cell::Size(row.case.size.0)),
         number("pairs", "", |row: &Halves<'_>| Cell::Count(row.found.pairs.into())),
         number("matchings", "", |row: &Halves<'_>| Cell::Count(row.found.matchings.len() as u64)),
-        figure("all pairs", "MB/s", |row: &Halves<'_>| row.all(MEGABYTES)),
-        figure("Gb/s", "", |row: &Halves<'_>| row.all(GIGABITS)),
-        number("a pair", "MB/s", move |row: &Halves<'_>| {
+        figure("all pairs", unit.name(), move |row: &Halves<'_>| row.all(unit.factor())),
+    ];
+    let after = [
+        number("a pair", unit.name(), move |row: &Halves<'_>| {
             alone(row.found.bandwidth.value / f64::from(row.found.pairs.max(1)))
         }),
-        number("least matching", "MB/s", move |row: &Halves<'_>| alone(row.matching(f64::min))),
+        number("least matching", unit.name(), move |row: &Halves<'_>| {
+            alone(row.matching(f64::min))
+        }),
         number("most", "", move |row: &Halves<'_>| alone(row.matching(f64::max))),
     ];
+    let fields = before.into_iter().chain(again).chain(after);
     Some(Table::of(rows, fields)?.caption(Note::new("Effective bisection bandwidth", Show::Page)))
 }
 

@@ -6,7 +6,8 @@ use super::names::names;
 use crate::options::each_once;
 use crate::record::schema::{RateMetric, Record, Run};
 use crate::report::model::{Axis, Data, Plot, Point, Section, Series, Style, Unit, bounds, fields};
-use crate::report::number::{MEGABYTES, PERCENT, fixed, interval, short, time};
+use crate::report::number::{PERCENT, fixed, interval, time};
+use crate::report::scale::Scale;
 use crate::stats::{Interval, Value};
 use serde_json::{Value as Json, json};
 
@@ -19,12 +20,12 @@ pub fn section(record: &Record) -> Option<Section> {
     let latency =
         format!("Each dot is a round: its p50, and its p99 where it has enough samples. {note}");
     let rate = format!("Each dot is a round. {note}");
-    let megabytes = |value: f64| format!("{} MB/s", short(value * MEGABYTES));
+    let speed = |value: f64| Scale::Bytes.text(value);
     let latencies = record.runs.iter().flat_map(figures::quantiles).collect();
     let bandwidth = |run| figures::rate(run, RateMetric::Bandwidth);
     let bandwidths = record.runs.iter().filter_map(bandwidth).collect();
     add(&mut section, "latency", "Latency", latency, latencies, time);
-    add(&mut section, "bandwidth", "Bandwidth", rate, bandwidths, megabytes);
+    add(&mut section, "bandwidth", "Bandwidth", rate, bandwidths, speed);
     section.filled()
 }
 

@@ -9,6 +9,7 @@ use crate::report::model::{
 use crate::report::number::{bytes, count, interval, pace};
 use crate::report::scale::Scale;
 use crate::stats::Value;
+use crate::view::byte_rate::{self, ByteRateUnit};
 
 /// Fewest sizes that make a curve.
 const LEAST: usize = 3;
@@ -21,8 +22,9 @@ pub fn section(record: &Record) -> Option<Section> {
     let rates = |metric| record.runs.iter().filter_map(|run| figures::rate(run, metric)).collect();
     let note = format!("p50 solid, p99 dashed. {bars}");
     add(&mut section, ["latency", "Latency"], note, Scale::Time, times);
-    let (note, found) =
-        (format!("MB/s = 10⁶ B/s of payload. {bars}"), rates(RateMetric::Bandwidth));
+    let unit = byte_rate::or(ByteRateUnit::Megabytes);
+    let note = format!("{} = {} of payload. {bars}", unit.name(), unit.meaning());
+    let found = rates(RateMetric::Bandwidth);
     add(&mut section, ["bandwidth", "Bandwidth"], note, Scale::Bytes, found);
     let found = rates(RateMetric::MessageRate);
     add(&mut section, ["rate", "Message rate"], bars.into(), Scale::Messages, found);

@@ -2,9 +2,11 @@
 
 use super::{Bandwidth, Direction, Spec};
 use crate::pattern::prelude::*;
+use crate::view::byte_rate::ByteRateUnit::{Gigabits, Megabytes};
+use crate::view::byte_rate::{self, ByteRateUnit};
 use crate::view::compared::{Compared, Named, ends_of, told_apart};
 use crate::view::model::Rank;
-use crate::view::number::{GIGABITS, MEGABYTES, THOUSANDS};
+use crate::view::number::THOUSANDS;
 
 /// As records name the pattern.
 const NAME: &str = "bandwidth";
@@ -25,11 +27,13 @@ impl PatternView for Bandwidth {
             Some(Named { name, value: rate.value, interval: rate.interval })
         };
         let all: Vec<Named> = runs.iter().zip(names).filter(|_| is_own).filter_map(named).collect();
+        let unit = byte_rate::or(Gigabits);
         match all.as_slice() {
-            [one] => vec![format!("{}: {}.", one.name, one.text(GIGABITS, "Gb/s"))],
+            [one] => vec![format!("{}: {}.", one.name, one.text(unit.factor(), unit.name()))],
             all => {
-                let (word, what, unit) = ("highest", "bandwidth", "Gb/s");
-                let highest = Compared { word, what, scale: GIGABITS, unit, more_is_better: true };
+                let (word, what, scale) = ("highest", "bandwidth", unit.factor());
+                let unit = unit.name();
+                let highest = Compared { word, what, scale, unit, more_is_better: true };
                 highest.best(all).into_iter().collect()
             }
         }
@@ -40,7 +44,11 @@ impl PatternView for Bandwidth {
         let rate = |metric, scale| move |run: &&Run| Cell::rate(Some(run), metric, scale);
         let hosts = |run: &&Run| record.plan.hosts_of(&run.case);
         let pair = record.plan.pairs.map(|_| text("pair", hosts).show(Show::Page));
-        let fields = [
+        let speeds = byte_rate::or_all(&[Megabytes, Gigabits]).into_iter();
+        let speed = |unit: ByteRateUnit| {
+            figure(unit.name(), "", rate(RateMetric::Bandwidth, unit.factor()))
+        };
+        let before = [
             text("ways", |run: &&Run| match spec(run).direction {
                 Direction::Uni => "one",
                 Direction::Bi => "both",
@@ -48,12 +56,13 @@ impl PatternView for Bandwidth {
             number("size", "B", |run: &&Run| Cell::Size(run.case.size.0)).rank(Rank::Label),
             number("window", "", |run: &&Run| Cell::Count(spec(run).window.into()))
                 .rank(Rank::More),
-            figure("MB/s", "", rate(RateMetric::Bandwidth, MEGABYTES)),
-            figure("Gb/s", "", rate(RateMetric::Bandwidth, GIGABITS)),
+        ];
+        let after = [
             figure("k msg/s", "", rate(RateMetric::MessageRate, THOUSANDS)).key("rate"),
             number("n", "", |run: &&Run| Cell::Count(run.counts.received)),
             number("lost", "", |run: &&Run| Cell::lost(run.counts.lost)),
         ];
+        let fields = before.into_iter().chain(speeds.map(speed)).chain(after);
         let table =
             Table::of(runs(), own(record).into_iter().chain(pair).chain(ends()).chain(fields))?;
         let caption = "Bandwidth of the payload that arrived, by the receiver's clock";

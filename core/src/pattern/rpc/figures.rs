@@ -2,6 +2,7 @@
 
 use super::draws::Draws;
 use super::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
+use super::spec::CPERF_LINK;
 use super::{Rpc, Slowdown, Spec, cases};
 use crate::pattern::load;
 use crate::pattern::prelude::*;
@@ -184,11 +185,22 @@ fn lengths(
         before += rounds.iter().map(Vec::len).sum::<usize>();
         let share = before as f64 / all.max(1) as f64;
         let (reply, summary) = (reply(size), summarize(rounds, threshold_ns));
-        OfSize { size, reply, share, summary, unloaded: unloaded(baseline, size, reply, link) }
+        OfSize {
+            size,
+            reply,
+            share,
+            summary,
+            unloaded: unloaded(baseline, size, reply, link).with_cperf(rpc, size),
+        }
     };
     let sizes: Vec<OfSize> = by_size.times.iter().map(of_size).collect();
     let mean = |by: &Slowdown| mean_slowdown(by_size, &sizes, *by);
-    let known = baseline.map_or(&[][..], |_| Slowdown::ALL);
+    // cperf's needs no unloaded requests, and is none of them.
+    let known: &[Slowdown] = match baseline {
+        Some(_) => Slowdown::ALL,
+        None if rpc.slowdown == Slowdown::Cperf && !rpc.unloaded => &[Slowdown::Cperf],
+        None => &[],
+    };
     let slowdowns: Vec<MeanSlowdown> = known.iter().filter_map(mean).collect();
     // Of unloaded requests each length is as frequent: their shortest tenth is another one.
     let shortest = sizes.iter().position(|of| of.share >= SHORT_SHARE).filter(|_| !rpc.unloaded);
@@ -245,6 +257,16 @@ fn unloaded(baseline: Option<&Baseline>, size: u32, reply: u32, link: Option<f64
         p50_interval: own.and_then(|summary| summary.quantile(0.5)?.interval),
         min_ns: own.map(|summary| summary.min.0).filter(|ns| ns.is_finite()),
         serialisation_ns: shortest.zip(link).map(|(base, link)| base + bytes / link * 1e9),
+        cperf_ns: None,
+    }
+}
+
+impl Unloaded {
+    /// With what cperf holds a request of this length against.
+    fn with_cperf(self, rpc: &Spec, size: u32) -> Unloaded {
+        let link = rpc.link.map_or(CPERF_LINK, |link| link.0);
+        let ns = rpc.baseline_rtt.0 as f64 + f64::from(size) / link * 1e9;
+        Unloaded { cperf_ns: Some(ns), ..self }
     }
 }
 

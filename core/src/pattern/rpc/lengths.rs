@@ -51,6 +51,9 @@ pub struct Unloaded {
     pub min_ns: Option<f64>,
     /// The unloaded median of the shortest length, and request and reply each once over the link.
     pub serialisation_ns: Option<f64>,
+    /// The given round trip, and the request once over the link.
+    #[serde(default)]
+    pub cperf_ns: Option<f64>,
 }
 
 impl OfSize {
@@ -78,6 +81,7 @@ impl Unloaded {
             Slowdown::UnloadedP50 => self.p50_ns,
             Slowdown::UnloadedMin => self.min_ns,
             Slowdown::Serialisation => self.serialisation_ns,
+            Slowdown::Cperf => self.cperf_ns,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The options of rpc.
 
+use super::spec::CPERF_RTT;
 use super::workload::Workload;
 use super::{OUTSTANDING, Reply, Rpc, RpcRequest, Slowdown, Spec, request};
 use crate::host;
@@ -66,12 +67,17 @@ const OPTIONS: OptionTable = &[
     OptionDef::choice::<Slowdown>(
         "slowdown",
         "Divisor of slowdowns: the median or the minimum of unloaded requests of the same \
-             length, or the unloaded shortest request plus both messages' time on the link",
+             length, the unloaded shortest request plus both messages' time on the link, or as \
+             Homa's cperf.py has it --baseline-rtt plus the request's time on the link",
     )
     .default("unloaded_p50"),
-    OptionDef::parsed::<BitRate>("link", "Link rate for --slowdown serialisation, such as 25gbit")
-        .metavar("RATE")
-        .default_note("found from the unloaded times"),
+    OptionDef::parsed::<BitRate>(
+        "link",
+        "Link rate for --slowdown serialisation and cperf, such as 25gbit",
+    )
+    .metavar("RATE")
+    .default_note("found from the unloaded times; of cperf 25gbit"),
+    OptionDef::duration("baseline-rtt", "Unloaded round trip for --slowdown cperf").default("25us"),
     OptionDef::flag("no-unloaded", "Do not measure unloaded requests: no slowdowns"),
     OptionDef::flag(
         "both",
@@ -118,6 +124,7 @@ impl From<&Given> for RpcRequest {
             unloaded: false,
             slowdown: given.choice("slowdown").unwrap_or_default(),
             link: given.get("link").map(|bits: BitRate| ByteRate(bits.0 as f64 / 8.0)),
+            baseline_rtt: given.time("baseline-rtt").unwrap_or(CPERF_RTT),
             loads: given.list("load"),
         };
         RpcRequest {

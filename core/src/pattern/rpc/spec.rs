@@ -3,7 +3,7 @@
 
 use super::workload::Workload;
 use crate::options::named_enum;
-use crate::units::{ByteRate, Bytes};
+use crate::units::{ByteRate, Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 /// Bytes that each request and each reply has at least: the number of the request and the length
@@ -64,7 +64,20 @@ named_enum! {
         /// The unloaded median of the shortest request and the time that request and reply take on
         /// a link of a known rate, each once.
         Serialisation = "serialisation",
+        /// A round trip that is given, the same for all lengths, and the time that the request
+        /// takes on the link: that of `cperf.py` of the Homa module since November 2025. The reply
+        /// is not counted, so that long echoed requests cannot come below 2.
+        Cperf = "cperf",
     }
+}
+
+/// The round trip of cperf.py where it does not know the machine.
+pub const CPERF_RTT: Span = Span(25_000);
+/// The rate of cperf.py's link where nothing else is said: 25 Gb/s, in bytes per second.
+pub const CPERF_LINK: f64 = 25e9 / 8.0;
+
+fn cperf_rtt() -> Span {
+    CPERF_RTT
 }
 
 /// The specification of a case.
@@ -87,8 +100,12 @@ pub struct Spec {
     pub unloaded: bool,
     /// What slowdowns are ratios to.
     pub slowdown: Slowdown,
-    /// The rate of the link, for the last of them; `None`: found from the unloaded times.
+    /// The rate of the link, for those that need it; `None`: found from the unloaded times, or that
+    /// of cperf.
     pub link: Option<ByteRate>,
+    /// The round trip that cperf's definition begins with.
+    #[serde(default = "cperf_rtt")]
+    pub baseline_rtt: Span,
     /// Of a closed loop that finds how much the path carries: the shares of it that are offered
     /// afterwards, as cases of their own.
     pub loads: Vec<f64>,

@@ -8,8 +8,9 @@ use super::cases::connections_of;
 use super::lengths::{Lengths, OfSize};
 use super::spec::Slowdown;
 use crate::pattern::prelude::*;
+use crate::view::byte_rate::{self, ByteRateUnit};
 use crate::view::model::{Rank, fields};
-use crate::view::number::{GIGABITS, PERCENT, THOUSANDS, quantile_name, short};
+use crate::view::number::{PERCENT, THOUSANDS, quantile_name, short};
 use sent::{Length, Sent, explained};
 
 /// Lengths of one run that the terminal shows; the page has all.
@@ -65,6 +66,7 @@ fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
     let rate = |metric, scale| move |sent: &&Sent<'_>| Cell::rate(Some(sent.run), metric, scale);
     let quantile = |p| move |sent: &&Sent<'_>| Cell::of_run(Some(sent.run), sent.lengths.metric, p);
     let short = |p| move |sent: &&Sent<'_>| Cell::of_run(Some(sent.run), Metric::Short, p);
+    let speed = byte_rate::or(ByteRateUnit::Gigabits);
     let fields = [
         text("ports", |sent: &&Sent<'_>| {
             let topology = &sent.run.case.topology;
@@ -77,7 +79,7 @@ fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
         .rank(Rank::More),
         number("offered", "k/s", rate(RateMetric::OfferedRate, THOUSANDS)).rank(Rank::More),
         figure("answered", "k/s", rate(RateMetric::MessageRate, THOUSANDS)).rank(Rank::More),
-        figure("Gb/s", "", rate(RateMetric::Bandwidth, GIGABITS)).rank(Rank::More),
+        figure(speed.name(), "", rate(RateMetric::Bandwidth, speed.factor())).rank(Rank::More),
         text("metric", |sent: &&Sent<'_>| sent.lengths.metric.name()).show(Show::Page),
         figure("p50", "us", quantile(0.5)),
         figure("p99", "us", quantile(0.99)),
@@ -177,13 +179,14 @@ fn data(runs: &[Sent<'_>]) -> Data {
             let (OfSize { summary, unloaded, .. }, share) = (of, of.share);
             fields! {
                 run, label, of.size, of.reply, share, name, value, low, high, summary.count,
-                summary.lost, unloaded.p50_ns, unloaded.min_ns, unloaded.serialisation_ns
+                summary.lost, unloaded.p50_ns, unloaded.min_ns, unloaded.serialisation_ns,
+                unloaded.cperf_ns
             }
         })
     });
     Data::new(
         "run label size_bytes reply_bytes share figure value_ns low high count lost \
-         unloaded_p50_ns unloaded_min_ns serialisation_ns",
+         unloaded_p50_ns unloaded_min_ns serialisation_ns cperf_ns",
         rows,
     )
 }

@@ -2,8 +2,9 @@
 
 use super::{Spec, Stream};
 use crate::pattern::prelude::*;
+use crate::view::byte_rate::{self, ByteRateUnit};
 use crate::view::compared::ends_of;
-use crate::view::number::{MEGABYTES, PERCENT};
+use crate::view::number::PERCENT;
 
 type Steps<'a> = (&'a Run, Spec);
 
@@ -26,6 +27,7 @@ impl PatternView for Stream {
         let runs = record.runs.iter().filter_map(|run| Some((run, run.case.spec("stream")?)));
         let rate = |metric, scale| move |row: &Steps<'_>| Cell::rate(Some(row.0), metric, scale);
         let count = |of: fn(&Counts) -> u64| move |row: &Steps<'_>| Cell::Count(of(&row.0.counts));
+        let speed = byte_rate::or(ByteRateUnit::Megabytes);
         let fields = [
             number("values", "", |row: &Steps<'_>| Cell::Count(row.1.values.into())),
             number("steps/s", "", |row: &Steps<'_>| {
@@ -38,7 +40,7 @@ impl PatternView for Stream {
             number("before the first", "", count(|counts| counts.lost_before_first)),
             number("gaps", "", count(|counts| counts.gaps)),
             number("reordered", "", count(|counts| counts.reordered)),
-            figure("ceiling", "MB/s", rate(RateMetric::Ceiling, MEGABYTES)),
+            figure("ceiling", speed.name(), rate(RateMetric::Ceiling, speed.factor())),
         ];
         let table = Table::of(runs, own(record).into_iter().chain(ends()).chain(fields))?;
         let table = table.caption(Note::new("Steps of the streams", Show::Page));

@@ -2,10 +2,12 @@
 
 use super::NAME;
 use crate::pattern::prelude::*;
+use crate::view::byte_rate::ByteRateUnit::{Gigabits, Megabytes};
+use crate::view::byte_rate::{self, ByteRateUnit};
 use crate::view::compared::{Named, fastest, median};
 use crate::view::curves::headline;
 use crate::view::model::Rank;
-use crate::view::number::{GIGABITS, MEGABYTES, THOUSANDS, US};
+use crate::view::number::{THOUSANDS, US};
 
 /// The runs of one transport and wait: of latency, of the rates of the smallest messages, for their
 /// number, and of the largest, for the bytes.
@@ -68,7 +70,7 @@ fn table(rows: Vec<Row<'_>>, sizes: [Option<Bytes>; 3]) -> Option<Table> {
     let of = move |row: &Row<'_>| row[0].and_then(|run| run.summary(metric)).cloned();
     let quantile = move |p| move |row: &Row<'_>| Cell::of_run(row[0], metric, p);
     let rate = |at: usize, metric, scale| move |row: &Row<'_>| Cell::rate(row[at], metric, scale);
-    let fields = [
+    let before = [
         figure(&format!("{} p50", metric.name()), "us", quantile(0.5)).key("p50"),
         figure("p99", "us", quantile(0.99)),
         figure("p99.9", "us", quantile(0.999)).rank(Rank::More),
@@ -76,14 +78,21 @@ fn table(rows: Vec<Row<'_>>, sizes: [Option<Bytes>; 3]) -> Option<Table> {
         text("of rounds", move |row| Cell::maxima(of(row).as_ref())).rank(Rank::More),
         figure(&format!("k msg/s{messages}"), "", rate(1, RateMetric::MessageRate, THOUSANDS))
             .key("rate"),
-        figure(&format!("MB/s{bytes}"), "", rate(2, RateMetric::Bandwidth, MEGABYTES))
-            .key("MB/s")
-            .rank(Rank::More),
-        figure(&format!("Gb/s{bytes}"), "", rate(2, RateMetric::Bandwidth, GIGABITS)).key("Gb/s"),
+    ];
+    let speeds = byte_rate::or_all(&[Megabytes, Gigabits]);
+    let speed = |(at, unit): (usize, &ByteRateUnit)| {
+        let head = format!("{}{bytes}", unit.name());
+        let figure = figure(&head, "", rate(2, RateMetric::Bandwidth, unit.factor()));
+        // The last is the one to look at.
+        let rank = if at + 1 == speeds.len() { Rank::Main } else { Rank::More };
+        figure.key(unit.name()).rank(rank)
+    };
+    let after = [
         number("n", "", move |row| of(row).map(|one| Cell::Count(one.count))).rank(Rank::More),
         number("lost", "", move |row: &Row<'_>| row[0].map(|run| Cell::lost(run.counts.lost)))
             .rank(Rank::More),
     ];
+    let fields = before.into_iter().chain(speeds.iter().enumerate().map(speed)).chain(after);
     let table = Table::of(rows, ends().into_iter().chain(fields))?;
     let caption = format!("Latency of messages of{latency}");
     Some(table.caption(Note::new(caption, Show::Page)))

@@ -250,6 +250,9 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
         also: also(&mut table, kind)?,
         quantile: quantile(&mut table)?,
         spread: table.get::<Option<_>>("spread")?.map(spread).transpose()?.unwrap_or_default(),
+        above: table.get::<Option<_>>("above")?.unwrap_or_default(),
+        over: over(&mut table, names)?,
+        each_way: table.get::<Option<_>>("each-way")?.unwrap_or_default(),
         size: size(&mut table)?,
         series: Vec::new(),
         references: Vec::new(),
@@ -260,7 +263,10 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
         graph.series.push(series.0);
     }
     if graph.series.is_empty() {
-        graph.series = names.to_vec();
+        graph.series = match graph.over.as_slice() {
+            [] => names.to_vec(),
+            pairs => pairs.iter().map(|[own, _]| own.clone()).collect(),
+        };
     }
     let references: Vec<Fields<'_>> = table.get("reference")?;
     table.done()?;
@@ -269,6 +275,23 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
     let references = references.into_iter().map(|table| reference(table, &graph.series));
     let references = references.collect::<Result<_, Misplaced>>()?;
     Ok(GraphAsked { graph, references, metric_place })
+}
+
+/// Pairs of series: what is shown is the figure of the first over that of the second.
+fn over(table: &mut Fields<'_>, names: &[String]) -> Result<Vec<[String; 2]>, Misplaced> {
+    let written = table.written;
+    let pair = |(pair, place): (Vec<Text>, Place)| {
+        pair.iter().try_for_each(|name| known(written, name, names))?;
+        let pair: Vec<String> = pair.into_iter().map(|(name, _)| name).collect();
+        let wrong = |_| written.wrong(&place, "over lists pairs of series: [\"a\", \"b\"]");
+        <[String; 2]>::try_from(pair).map_err(wrong)
+    };
+    let all: Vec<Field<'_>> = table.get("over")?;
+    let read = |field: Field<'_>| {
+        let place = field.span();
+        pair((Vec::<Text>::read(written, "over", field)?, place))
+    };
+    all.into_iter().map(read).collect()
 }
 
 /// More metrics, where the kind has room for them.
@@ -286,10 +309,10 @@ pub(crate) fn quantile(table: &mut Fields<'_>) -> Result<f64, Misplaced> {
     let Some((asked, place)) = table.get::<Option<(f64, Place)>>("quantile")? else {
         return Ok(0.5);
     };
-    let known = QUANTILES.into_iter().find(|p| *p == asked);
+    let known = QUANTILES.into_iter().chain([1.0]).find(|p| *p == asked);
     known.ok_or_else(|| {
         let allowed = QUANTILES.map(|p| p.to_string()).join(", ");
-        let sentence = format!("unknown quantile {asked}: use {allowed}");
+        let sentence = format!("unknown quantile {asked}: use {allowed}, or 1 for the maximum");
         table.written.wrong(&place, sentence)
     })
 }

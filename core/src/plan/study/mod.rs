@@ -87,10 +87,19 @@ pub struct Graph {
     /// More metrics in the same unit, each shown for each series.
     #[serde(default)]
     pub also: Vec<String>,
-    /// The quantile of a latency that is shown, but by `cdf` and `histogram`.
+    /// The quantile of a latency that is shown, but by `cdf` and `histogram`; 1: the maximum.
     pub quantile: f64,
+    /// Shows the share of messages whose latency is above the study's threshold.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub above: bool,
+    /// Shows the figure of the first series over that of the second, for each of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over: Vec<[String; 2]>,
     /// What stands above and below a point of a latency against something.
     pub spread: Spread,
+    /// Shows a rate of both ways at once as that of one: half of the sum.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub each_way: bool,
     /// Shows messages of this size only; `None`: of all sizes.
     pub size: Option<Bytes>,
     /// Names of the series that it shows.
@@ -136,9 +145,28 @@ fn median() -> f64 {
 }
 
 impl Graph {
+    /// What its figures are, as published ones must be too.
+    pub fn what(&self) -> String {
+        what(&self.metric, self.above, !self.over.is_empty())
+    }
+
+    /// The series over which the figure of a series stands.
+    pub fn base_of(&self, series: &str) -> Option<&str> {
+        self.over.iter().find(|[own, _]| own == series).map(|[_, base]| base.as_str())
+    }
+
     /// All metrics that it shows.
     pub fn metrics(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.metric).chain(&self.also).map(String::as_str)
+    }
+}
+
+/// What figures of a metric are: itself, a share above a threshold, or a ratio of two.
+pub(super) fn what(metric: &str, above: bool, is_ratio: bool) -> String {
+    match (above, is_ratio) {
+        (true, _) => format!("{metric} above the threshold"),
+        (_, true) => format!("the ratio of two {metric}"),
+        _ => metric.to_owned(),
     }
 }
 
@@ -223,5 +251,8 @@ fn hurry(plan: &mut Plan, study: &Study) {
 
 /// The fewest samples that a quantile is shown of.
 fn samples_of(quantile: f64) -> u64 {
+    if quantile >= 1.0 {
+        return 1;
+    }
     (10.0 / quantile.min(1.0 - quantile)).ceil() as u64
 }

@@ -72,6 +72,42 @@ pub struct Region {
     pub length: usize,
 }
 
+/// `HOMAIOCINFO`: what a socket says of itself, `_IOWR('h', 0x90, struct homa_info)`.
+pub const IOCTL_INFO: u64 = (3 << 30) | ((size_of::<Info>() as u64) << 16) | (0x68 << 8) | 0x90;
+
+/// What a socket says of itself (`homa_info`), without its requests.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    /// In: memory for its requests, and how long that is; none here.
+    requests: u64,
+    requests_length: u64,
+    free_bytes: u64,
+    port: u32,
+    open_requests: u32,
+    /// Out: why the last call failed, in words that a zero ends; empty where it says nothing.
+    pub error: [u8; 104],
+}
+
+impl Info {
+    /// What the ioctl is given.
+    pub const EMPTY: Info = Info {
+        requests: 0,
+        requests_length: 0,
+        free_bytes: 0,
+        port: 0,
+        open_requests: 0,
+        error: [0; 104],
+    };
+
+    /// Why the last call failed, in the module's own words.
+    pub fn words(&self) -> Option<String> {
+        let words = self.error.split(|byte| *byte == 0).next().unwrap_or_default();
+        let words = String::from_utf8_lossy(words);
+        (!words.is_empty()).then(|| words.into_owned())
+    }
+}
+
 /// Whether an id is that of a request, as its server sees it; a client's are even.
 #[inline(always)]
 pub const fn is_request(id: u64) -> bool {
@@ -100,6 +136,18 @@ mod tests {
         assert_eq!(size_of::<Region>(), 8 + size_of::<usize>());
         assert_eq!(offset_of!(Region, start), 0);
         assert_eq!(offset_of!(Region, length), 8);
+        assert_eq!((size_of::<Info>(), offset_of!(Info, error)), (136, 32));
+        assert_eq!(IOCTL_INFO, 0xc088_6890);
+    }
+
+    #[test]
+    fn the_module_s_words_end_at_a_zero() {
+        let mut info = Info::EMPTY;
+        assert_eq!(info.words(), None);
+        info.error[..5].copy_from_slice(b"why\0x");
+        assert_eq!(info.words().as_deref(), Some("why"));
+        info.error = [b'x'; 104];
+        assert_eq!(info.words().unwrap().len(), 104);
     }
 
     #[test]

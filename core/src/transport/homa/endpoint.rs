@@ -8,7 +8,9 @@
 use super::abi::{SendArgs, is_request};
 use super::admit;
 use super::inbox::{Failure, Inbox, Incoming};
+use super::module::Metrics;
 use super::socket::{Calls, Socket};
+use crate::host::Tree;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use crate::transport::socket::messages::{MessageEndpoint, Wire};
 use crate::transport::socket::seen;
@@ -44,6 +46,8 @@ pub struct HomaWire<S> {
     /// Requests that were sent.
     requests: u64,
     rejected: u64,
+    /// What the module had counted when this end was opened.
+    before: Metrics,
     /// A request that has failed, and why: its number among this end's, from 1; 0 for one that came
     /// from the other end.
     failed: Option<(u64, Errno)>,
@@ -68,6 +72,7 @@ impl<S: Calls> HomaWire<S> {
             unanswered: VecDeque::with_capacity(MOST_UNANSWERED),
             requests: 0,
             rejected,
+            before: Metrics::read(&Tree::default()),
             failed: None,
         }
     }
@@ -190,6 +195,7 @@ impl<S: Calls> Wire for HomaWire<S> {
 
     fn final_counters(&self) -> FinalCounters {
         let mut all = seen("gathered", self.inbox.gatherings);
+        all.extend(Metrics::read(&Tree::default()).since(&self.before));
         let failed = self.failed.map(|failed| match failed {
             (0, errno) => format!("one of the other end's: {errno}"),
             (number, errno) => format!("number {number}: {errno}"),

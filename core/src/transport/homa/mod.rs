@@ -1,6 +1,7 @@
 //! `homa`: requests and replies by the kernel's Homa protocol, where it has one.
 //!
 //! * Control: this file, and `admit`, by which the ends authenticate each other.
+//! * What the module says of itself: `module`.
 //! * Data: `endpoint` over `inbox` (what arrives, and whose its pages are) over `socket` (the
 //!   system calls, which tests replace), by the numbers and structures of `abi`.
 //!
@@ -13,6 +14,7 @@ mod endpoint;
 #[cfg(test)]
 mod fake;
 mod inbox;
+mod module;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ mod tests;
 use super::socket::messages::MessageEndpoint;
 use super::socket::{options, slots_for};
 use super::*;
+use crate::host::Tree;
 use abi::{BPAGE, MOST_BPAGES};
 use endpoint::{HomaEndpoint, HomaWire};
 use inbox::Inbox;
@@ -27,17 +30,24 @@ use rustix::io::Errno;
 use socket::{Calls, Socket};
 use std::net::SocketAddr;
 
-/// Fewest pages of a receive region: one that the program holds, one that each of some cores fills
-/// with small messages, and the largest message twice.
+/// Fewest pages of a receive region, where the module does not ask for more: one that the program
+/// holds, one that each of some cores fills with small messages, and the largest message twice.
 const FEWEST_BPAGES: usize = 4 * MOST_BPAGES;
 /// Most of them, 64 MiB: about what the protocol's own load generator has. With fewer than what is
 /// on the way Homa holds messages back until pages are returned.
 const MOST_REGION_BPAGES: usize = 1024;
 
-/// Bytes of the receive region: for twice the messages that may be on the way.
-fn region_bytes(window: u32, size: usize) -> usize {
+/// Bytes of the receive region: for twice the messages that may be on the way, and no fewer than
+/// the module takes on a host with so many possible CPUs.
+fn region_bytes(window: u32, size: usize, possible_cpus: usize) -> usize {
     let asked = (2 * window as usize).saturating_mul(size.div_ceil(BPAGE));
-    asked.clamp(FEWEST_BPAGES, MOST_REGION_BPAGES) * BPAGE
+    let fewest = FEWEST_BPAGES.max(module::fewest_pages(possible_cpus));
+    asked.clamp(fewest, MOST_REGION_BPAGES.max(fewest)) * BPAGE
+}
+
+/// The same on this host.
+fn own_region_bytes(setup: &Setup) -> usize {
+    region_bytes(setup.window, setup.size, module::possible_cpus(&Tree::default()))
 }
 
 /// The Homa transport.
@@ -48,11 +58,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ordered: false,
     between_hosts: true,
     watchable: true,
-    settings: &[settings::INTERFACE],
+    settings: &[settings::INTERFACE, settings::FAMILY],
     path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \
-           for a message whose pages are not contiguous",
+           for nearly every message above 64 KiB, whose pages are not contiguous",
     // The region, and a message whose pages lie apart.
-    memory_beside_slots: |setup| (region_bytes(setup.window, setup.size) + setup.size) as u64,
+    memory_beside_slots: |setup| (own_region_bytes(setup) + setup.size) as u64,
+    counter_warnings: module::warnings,
     available,
     ..Descriptor::opened_by(open)
 };
@@ -68,8 +79,8 @@ fn available() -> Result<(), String> {
 }
 
 fn open(setup: &Setup) -> Result<Opening> {
-    let own = address_of_site(&setup.site)?;
-    let bytes = region_bytes(setup.window, setup.size);
+    let own = address_of_site(&setup.site, setup.settings.family())?;
+    let bytes = own_region_bytes(setup);
     let open = |at| Socket::open(at, bytes, setup.role == Role::Server);
     let what = format!(
         "opening a Homa socket at {} (where a port is asked for, Homa has 1 to {})",
@@ -82,6 +93,7 @@ fn open(setup: &Setup) -> Result<Opening> {
         let mut effective_settings = options::effective_address(own.ip());
         effective_settings.push(("port".into(), own.port().to_string()));
         effective_settings.push(("receive_region_bytes".into(), bytes.to_string()));
+        effective_settings.extend(module::settings(&Tree::default()));
         let endpoint = join(socket, own, other, &setup)?;
         Ok(Connected { effective_settings, ..Connected::new(endpoint) })
     }))

@@ -83,6 +83,22 @@ pub fn probe() -> Result<(), Errno> {
     bare(AddressFamily::INET).map(drop)
 }
 
+/// An error with what the module says of it, if it says anything.
+fn explained(error: io::Error, fd: &OwnedFd) -> io::Error {
+    let mut info = abi::Info::EMPTY;
+    // SAFETY: ioctl(2) HOMAIOCINFO reads and writes one homa_info, which `info` is; its length of
+    // memory for requests is 0, so that no other memory is written.
+    let told = unsafe { libc::ioctl(fd.as_raw_fd(), abi::IOCTL_INFO as _, &raw mut info) };
+    with_words(error, info.words().filter(|_| told == 0))
+}
+
+fn with_words(error: io::Error, words: Option<String>) -> io::Error {
+    match words {
+        Some(words) => io::Error::new(error.kind(), format!("{error}; Homa says: {words}")),
+        None => error,
+    }
+}
+
 impl Socket {
     /// A socket with the port of `own`, or one that the kernel gives where that is 0. What arrives
     /// is put into so many bytes of memory; requests are let in where it is a server's.
@@ -96,9 +112,11 @@ impl Socket {
         let region = region(region_bytes)?;
         let (start, length) = (region.as_ptr() as u64, region.len());
         // The memory lives as long as the socket.
-        setsockopt(&fd, ReceiveBuffer, &abi::Region { start, length })?;
+        let set = setsockopt(&fd, ReceiveBuffer, &abi::Region { start, length });
+        set.map_err(|errno| explained(errno.into(), &fd))?;
         // A port that was asked for would make a server of a client's socket too.
-        setsockopt(&fd, Server, &is_server)?;
+        let set = setsockopt(&fd, Server, &is_server);
+        set.map_err(|errno| explained(errno.into(), &fd))?;
         // Homa binds to a port of all addresses, and names none.
         let port = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?.port();
         let mut own = own;
@@ -238,6 +256,18 @@ mod tests {
         other.send_to(b"x", second.own).unwrap();
         second.sleep(PollFlags::IN, Some(Duration::from_secs(5)));
         assert!(second.receive(&mut ReceiveArgs::default(), false).is_ok());
+    }
+
+    #[test]
+    fn a_refusal_has_the_module_s_own_words() {
+        let refused = || io::Error::from_raw_os_error(libc::EINVAL);
+        let words = Some("buffer pool is not large enough".to_string());
+        let text = with_words(refused(), words).to_string();
+        assert!(text.ends_with("; Homa says: buffer pool is not large enough"), "{text}");
+        let (socket, _other) = over_udp();
+        // Another protocol's socket does not know the call.
+        let plain = explained(refused(), &socket.fd).to_string();
+        assert_eq!(plain, refused().to_string());
     }
 
     #[test]

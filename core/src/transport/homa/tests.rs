@@ -134,9 +134,14 @@ fn a_foreign_address_is_refused() {
 #[test]
 fn the_region_holds_what_is_on_the_way() {
     let _bound = Bound::new();
-    assert_eq!(region_bytes(1, 8), 64 * BPAGE);
-    assert_eq!(region_bytes(10, 1_000_000), 320 * BPAGE);
-    assert_eq!(region_bytes(u32::MAX, 1_000_000), 1024 * BPAGE);
+    assert_eq!(region_bytes(1, 8, 2), 64 * BPAGE);
+    assert_eq!(region_bytes(10, 1_000_000, 2), 320 * BPAGE);
+    assert_eq!(region_bytes(u32::MAX, 1_000_000, 2), 1024 * BPAGE);
+    // The module asks for a page of each possible CPU and 2 MB.
+    for cpus in [33, 34, 256, 8192] {
+        let bytes = region_bytes(1, 8, cpus);
+        assert!(bytes >= cpus * BPAGE + 2_000_000 && bytes <= 1 << 32, "{cpus}: {bytes}");
+    }
 }
 
 #[test]

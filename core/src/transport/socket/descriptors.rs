@@ -4,7 +4,7 @@ use super::RECEIVE_BYTES;
 use super::transport::SocketTransport;
 use crate::options::OptionDef;
 use crate::transport::Descriptor;
-use crate::transport::settings::{BUSY_POLL, DSCP, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
+use crate::transport::settings::{BUSY_POLL, DSCP, FAMILY, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
 use crate::units::Bytes;
 
 /// On unless said: a benchmark that waits for Nagle measures Nagle.
@@ -55,6 +55,7 @@ pub const TCP: Descriptor = Descriptor {
         MSS,
         DSCP,
         INTERFACE,
+        FAMILY,
         ZEROCOPY,
         SEND_BUFFER,
         RECEIVE_BUFFER,
@@ -73,7 +74,7 @@ pub const UDP: Descriptor = Descriptor {
     largest: 65507,
     loses: true,
     ordered: false,
-    settings: &[DSCP, INTERFACE, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
+    settings: &[DSCP, INTERFACE, FAMILY, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "send, the kernel's UDP and IP, recv: both copies included",
     memory_beside_slots: |_| 0,
     available: || SocketTransport::UDP.available(),

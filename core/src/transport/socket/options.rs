@@ -1,7 +1,7 @@
 //! Socket options: set as asked, and read back as they are in effect; and completions of
 //! MSG_ZEROCOPY.
 
-use crate::host::interface_with;
+use crate::host::{Family, interface_with};
 use crate::transport::{NamedValues, Result, Settings, SetupError};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, setsockopt, sockopt};
 use nix::{getsockopt_impl, setsockopt_impl};
@@ -131,7 +131,10 @@ pub fn effective(socket: &Socket) -> NamedValues {
 
 /// The address of an end, and what a message's time depends on of the interface that has it.
 pub fn effective_address(address: IpAddr) -> NamedValues {
-    let mut all = vec![("address".to_string(), address.to_string())];
+    let mut all = vec![
+        ("address".to_string(), address.to_string()),
+        ("family".to_string(), Family::of(address).name().to_string()),
+    ];
     if let Some(interface) = interface_with(address) {
         let named = [
             ("interface", Some(interface.name)),

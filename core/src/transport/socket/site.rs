@@ -1,18 +1,23 @@
 //! Which address an end takes, which it may take, and with which others it may exchange data.
 
-use crate::host::{self, ip_network};
+use crate::host::{self, Family, ip_network};
 use crate::transport::{Result, SetupError, Site};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
-/// The address of an end, its port 0: the kernel chooses one.
-pub fn address(site: &Site) -> Result<SocketAddr> {
+/// The address of an end, of the family that was asked for, its port 0: the kernel chooses one.
+///
+/// # Errors
+/// There is no such address, or a daemon does not allow it.
+pub fn address(site: &Site, family: Option<Family>) -> Result<SocketAddr> {
+    let lacking = |error| SetupError::NotAllowed(format!("--family: {error}"));
+    let known = |own| host::in_family(own, family).map_err(lacking);
     let own = match site {
-        Site::Loopback => (Ipv4Addr::LOCALHOST, 0).into(),
-        Site::Interface(name) => host::address_of(name)
+        Site::Loopback => host::loopback(family).map_err(lacking)?,
+        Site::Interface(name) => host::address_of(name, family)
             .map_err(|error| SetupError::NotAllowed(format!("--interface: {error}")))?,
-        Site::Address(ip) => (*ip, 0).into(),
-        Site::Session => host::session_address().map_err(SetupError::NotAllowed)?,
+        Site::Address(ip) => known((*ip, 0).into())?,
+        Site::Session => known(host::session_address().map_err(SetupError::NotAllowed)?)?,
     };
     check_own(own.ip())?;
     Ok(own)

@@ -8,6 +8,7 @@ use super::datagram::Datagrams;
 use super::messages::MessageEndpoint;
 use super::stream::StreamEndpoint;
 use super::{admit, options, site, slots_for};
+use crate::host::Family;
 use crate::transport::*;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::ffi::OsStr;
@@ -60,9 +61,9 @@ impl SocketTransport {
     }
 
     /// The address of an end that is to be opened.
-    fn own_address(self, site: &Site) -> Result<SockAddr> {
+    fn own_address(self, site: &Site, family: Option<Family>) -> Result<SockAddr> {
         match self.is_ip {
-            true => Ok(site::address(site)?.into()),
+            true => Ok(site::address(site, family)?.into()),
             false => abstract_address(setup::random_name()?.as_bytes()),
         }
     }
@@ -72,7 +73,7 @@ impl SocketTransport {
         // Whatever a daemon allows rounds to use.
         let own = match self.is_ip {
             true => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
-            false => self.own_address(&Site::Loopback).map_err(|error| error.to_string())?,
+            false => self.own_address(&Site::Loopback, None).map_err(|error| error.to_string())?,
         };
         let bound = self.bound_at(&own, &Settings::default());
         let what = match (self.is_ip, self.is_stream) {
@@ -85,7 +86,7 @@ impl SocketTransport {
 
     /// Opens one end.
     pub(super) fn open(self, setup: &Setup) -> Result<Opening> {
-        let own = self.own_address(&setup.site)?;
+        let own = self.own_address(&setup.site, setup.settings.family())?;
         let listens = self.is_stream && setup.role == Role::Server;
         let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
         let bound = || self.bound(&own, &setup.settings);
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn a_port_on_which_another_listens_is_in_use() {
         let (loopback, settings) = (Site::Loopback, Settings::default());
-        let first = TCP.bound_at(&TCP.own_address(&loopback).unwrap(), &settings).unwrap();
+        let first = TCP.bound_at(&TCP.own_address(&loopback, None).unwrap(), &settings).unwrap();
         let taken = first.local_addr().unwrap();
         let refused = TCP.bound_at(&taken, &settings).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);

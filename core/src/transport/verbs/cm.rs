@@ -368,7 +368,7 @@ fn address_of(adapter: &Adapter) -> Result<SocketAddr> {
     // On InfiniBand the manager knows a port by its IPoIB interface.
     let folder = format!("/sys/class/infiniband/{}/device/net", adapter.name);
     let names = Tree::default().names(&folder);
-    names.iter().find_map(|name| host::address_of(name).ok()).ok_or_else(|| {
+    names.iter().find_map(|name| host::address_of(name, None).ok()).ok_or_else(|| {
         SetupError::Refused(format!(
             "--connect cm needs an IP address on an interface of {} (there is: {}); give it one, \
              or use --connect exchange",

@@ -40,6 +40,9 @@ impl Plot {
 pub struct Axis {
     pub label: String,
     pub unit: Unit,
+    /// Of bytes per second: what turns them into the unit of the label, where that is not MB/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
     pub log: bool,
     /// Its ends; without them it holds all points and marks, with some room.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +90,7 @@ pub enum Unit {
     Seconds,
     Bytes,
     Count,
-    /// Bytes per second, shown in MB/s.
+    /// Bytes per second, shown in MB/s or by the factor of their axis.
     BytesPerSecond,
     MessagesPerSecond,
     /// Messages per second where the axis says what is counted.

@@ -5,8 +5,9 @@ use crate::plan::study::{Axis, Graph, GraphKind, Point, Reference};
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::number::quantile_name;
 use crate::report::scale::Scale;
+use crate::stats::compare::difference;
 use crate::stats::limit::Figure;
-use crate::stats::{Interval, Summary};
+use crate::stats::{Interval, Summary, Value};
 use crate::units::Bytes;
 
 /// Above this share of missed steps a point of a surface is marked: less was sent than its rate
@@ -73,10 +74,23 @@ pub struct Beside<'a> {
 /// The name of what a graph shows: `half_rtt p50`, `bandwidth`; of several metrics that of any.
 pub fn shown(graph: &Graph) -> String {
     let name = if graph.also.is_empty() { &graph.metric } else { "figure" };
-    if Scale::of(&graph.metric) != Scale::Time {
-        return name.to_owned();
+    match (scale(graph), graph.over.is_empty()) {
+        (Scale::Time, _) => {}
+        (_, false) => return format!("{name} {} ratio", quantile_name(graph.quantile)),
+        _ if graph.above => return format!("{name} above the threshold"),
+        _ if graph.each_way => return format!("{name} each way"),
+        _ => return name.to_owned(),
     }
     format!("{name} {}", quantile_name(graph.quantile))
+}
+
+/// What a graph's figures are in.
+pub fn scale(graph: &Graph) -> Scale {
+    match () {
+        _ if graph.above => Scale::Share,
+        _ if !graph.over.is_empty() => Scale::Ratio,
+        _ => Scale::of(&graph.metric),
+    }
 }
 
 /// The columns before the figures in the table of a graph: its axes, or the size.
@@ -113,7 +127,9 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
         });
         for metric in graph.metrics() {
             lines.extend(runs.iter().map(|run| {
-                let figure = figure(run, metric, graph.quantile);
+                let figure = shown_figure(record, study, graph, series, run, metric);
+                let figure =
+                    figure.map(|figure| if graph.each_way { half(figure) } else { figure });
                 let beside = match metric == graph.metric {
                     true => beside(graph, series, run.case.size, figure),
                     false => Vec::new(),
@@ -144,12 +160,51 @@ fn rate_of(run: &Run, metric: RateMetric) -> Option<f64> {
     Some(Figure::Rate(metric).of(run)?.0)
 }
 
+/// What a graph shows of a run of a series.
+fn shown_figure(
+    record: &Record,
+    study: &Study,
+    graph: &Graph,
+    series: &str,
+    run: &Run,
+    metric: &str,
+) -> Option<(f64, Option<Interval>)> {
+    if graph.above {
+        let summary = run.summary(Metric::from_name(metric)?)?;
+        let count = summary.count as f64;
+        return (count > 0.0).then(|| (summary.above_threshold as f64 / count, None));
+    }
+    let own = figure(run, metric, graph.quantile);
+    let Some(base) = graph.base_of(series) else { return own };
+    let cases = study.cases(base);
+    // That of the same place in a sweep.
+    let place = |run: &Run| [Axis::Values, Axis::Rate, Axis::Clients].map(|a| run.case.on_axis(a));
+    let is_alike = |other: &Run| other.case.size == run.case.size && place(other) == place(run);
+    let is_base = |other: &&Run| cases.contains(&other.index) && is_alike(other);
+    let base = figure(record.runs.iter().find(is_base)?, metric, graph.quantile)?;
+    let found = difference(base, own?)?;
+    let more = |value: Value| Value(value.0 + 1.0);
+    let interval = found.relative_interval;
+    let interval = interval.map(|i| Interval { low: more(i.low), high: more(i.high) });
+    Some((found.relative?.0 + 1.0, interval))
+}
+
 fn figure(run: &Run, metric: &str, quantile: f64) -> Option<(f64, Option<Interval>)> {
     let figure = match RateMetric::from_name(metric) {
         Some(metric) => Figure::Rate(metric),
+        None if quantile >= 1.0 => Figure::Max(Metric::from_name(metric)?),
         None => Figure::Quantile(Metric::from_name(metric)?, quantile),
     };
     figure.of(run)
+}
+
+/// One way of a rate of both: rates of both ways are sums.
+fn half((value, interval): (f64, Option<Interval>)) -> (f64, Option<Interval>) {
+    let halved = |Interval { low, high }: Interval| Interval {
+        low: Value(low.0 / 2.0),
+        high: Value(high.0 / 2.0),
+    };
+    (value / 2.0, interval.map(halved))
 }
 
 fn beside<'a>(
@@ -169,7 +224,7 @@ fn beside<'a>(
 
 /// A published median beside another quantile of ours would mislead.
 pub fn references(graph: &Graph) -> impl Iterator<Item = &Reference> {
-    let is_time = Scale::of(&graph.metric) == Scale::Time;
+    let is_time = Scale::of(&graph.metric) == Scale::Time && !graph.above;
     graph.references.iter().filter(move |one| !is_time || one.quantile == graph.quantile)
 }
 

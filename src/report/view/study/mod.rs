@@ -14,7 +14,9 @@ use crate::report::model::{
 use crate::report::number::{PERCENT, Room, THOUSANDS, compact, short};
 use crate::report::scale::Scale;
 use crate::report::warnings::mark;
-use lines::{Beside, Line, MANY_MISSED, columns, is_of_one_size, lines, rates_differ, shown};
+use lines::{
+    Beside, Line, MANY_MISSED, columns, is_of_one_size, lines, rates_differ, scale, shown,
+};
 
 /// A figure that differs from a published one by at most this share is near it: machines of one
 /// kind differ by as much.
@@ -94,7 +96,7 @@ impl OfRun for Row<'_> {
 }
 
 fn table(graph: &Graph, lines: &[Line<'_>]) -> Option<Table> {
-    let scale = Scale::of(&graph.metric);
+    let scale = scale(graph);
     let rows = lines.iter().flat_map(|line| {
         let alone = line.beside.is_empty().then_some(Row { line, beside: None });
         line.beside.iter().map(|beside| Row { line, beside: Some(beside) }).chain(alone)

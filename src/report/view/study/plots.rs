@@ -1,7 +1,9 @@
 //! The plots of a study's graphs. What was published is hollow and dashed, in the colour of the
 //! series that it is compared with; ours is solid.
 
-use super::lines::{Beside, Line, columns, is_beside, is_of_one_size, rates_differ, references};
+use super::lines::{
+    Beside, Line, columns, is_beside, is_of_one_size, rates_differ, references, scale,
+};
 use crate::options::grouped;
 use crate::plan::study::{Axis as Against, Graph, GraphKind, Point as Figure, Reference, Spread};
 use crate::record::schema::{Metric, Run};
@@ -29,10 +31,6 @@ pub fn plot(graph: &Graph, lines: &[Line<'_>], index: usize) -> Plot {
     Plot { id, title, note, height: 340, ..plot }
 }
 
-pub(super) fn scale(graph: &Graph) -> Scale {
-    Scale::of(&graph.metric)
-}
-
 pub(super) fn is_rate(graph: &Graph) -> bool {
     scale(graph) != Scale::Time
 }
@@ -45,6 +43,13 @@ pub(super) fn note(graph: &Graph) -> String {
     let metrics = graph.metrics().collect::<Vec<_>>().join(", ");
     let what = match graph.kind {
         GraphKind::Cdf | GraphKind::Histogram => metrics,
+        _ if graph.above => format!("{metrics}, share above the threshold"),
+        _ if !graph.over.is_empty() => {
+            let pair = |[own, base]: &[String; 2]| format!("{own} over {base}");
+            let pairs = graph.over.iter().map(pair).collect::<Vec<_>>().join(", ");
+            format!("{metrics} {}: {pairs}", quantile_name(graph.quantile))
+        }
+        _ if graph.each_way => format!("{metrics} of each way, half of the sum"),
         _ if is_rate(graph) => metrics,
         _ => format!("{metrics} {}", quantile_name(graph.quantile)),
     };

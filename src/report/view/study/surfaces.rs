@@ -1,7 +1,7 @@
 //! Surfaces of a study's graphs, and the figures of a graph for other programs.
 
-use super::lines::{Line, MANY_MISSED};
-use super::plots::{is_rate, note, scale, word};
+use super::lines::{Line, MANY_MISSED, scale};
+use super::plots::{is_rate, note, word};
 use crate::plan::study::{Axis as Against, Graph};
 use crate::record::schema::RateMetric;
 use crate::report::model::{Axis, Data, Surface, SurfacePoint, Unit, bounds, fields};
@@ -59,7 +59,12 @@ pub fn data(graph: &Graph, lines: &[Line<'_>]) -> Data {
         let known = |axis: Against| line.run.case.on_axis(axis);
         let (rate, values) = (known(Against::Rate), known(Against::Values));
         let is_rate = RateMetric::from_name(line.metric).is_some();
-        let figure = if is_rate { "rate".into() } else { quantile_name(graph.quantile) };
+        let figure = match () {
+            _ if is_rate => "rate".into(),
+            _ if graph.above => "above_threshold".into(),
+            _ if !graph.over.is_empty() => format!("{}_ratio", quantile_name(graph.quantile)),
+            _ => quantile_name(graph.quantile),
+        };
         let [low, high] = bounds(line.figure.and_then(|(_, bounds)| bounds));
         let (run, size, clients) = (line.run.index, line.run.case.size.0, known(Against::Clients));
         let value = line.figure.map(|(value, _)| Value(value));

@@ -81,6 +81,25 @@ fn a_slowdown_is_a_time_over_that_of_the_same_length() {
     // The floor of one serialisation alone would be near 2 for long requests that are echoed.
     let expected = 0.75 * 20_000.0 / 10_200.0 + 0.25 * 90_000.0 / 30_200.0;
     assert!((mean(Slowdown::Serialisation) - expected).abs() < 1e-9);
+    // 25 us, and the request alone by 25 Gb/s.
+    let [short, long] = [25_000.0 + 100.0 * 0.32, 25_000.0 + 10_100.0 * 0.32];
+    assert!((found.sizes[1].unloaded.cperf_ns.unwrap() - long).abs() < 1e-6);
+    let expected = 0.75 * 20_000.0 / short + 0.25 * 90_000.0 / long;
+    assert!((mean(Slowdown::Cperf) - expected).abs() < 1e-9);
+}
+
+#[test]
+fn cperf_s_slowdown_needs_no_unloaded_requests() {
+    let times = by_size(&[(1000, vec![vec![50_000.0; 10]])]);
+    let case = case();
+    let spec = Spec {
+        slowdown: Slowdown::Cperf,
+        link: Some(crate::units::ByteRate(1e9)),
+        baseline_rtt: crate::units::Span(15_000),
+        ..case.spec::<Spec>().clone()
+    };
+    let found = super::lengths(&case.with_spec(spec), &times, None, f64::INFINITY);
+    assert!((found.rates[0].rate.value - 50.0 / 16.0).abs() < 1e-12);
 }
 
 #[test]
@@ -101,7 +120,7 @@ fn without_unloaded_times_there_is_no_slowdown_and_the_times_stay() {
     let times = by_size(&[(100, vec![vec![5.0; 10]])]);
     let found = lengths(&case(), &times, None, f64::INFINITY).unwrap();
     assert!(found.slowdowns.is_empty() && found.baseline.is_none());
-    assert_eq!(found.sizes[0].unloaded, Unloaded::default());
+    assert_eq!(found.sizes[0].unloaded, Unloaded::default().with_cperf(case().spec(), 100));
     assert_eq!(found.sizes[0].summary.count, 10);
     // A length that the unloaded run never had has no slowdown either.
     let times = by_size(&[(77, vec![vec![5.0; 10]])]);
@@ -181,6 +200,8 @@ fn the_rate_is_the_slowdown_by_the_chosen_definition_of_what_was_loaded() {
     assert_eq!(rates(Slowdown::UnloadedP50, false), [(RateMetric::Slowdown, 2550.0)]);
     // 10 us, and 200 B by 1 GB/s.
     assert_eq!(rates(Slowdown::Serialisation, false), [(RateMetric::Slowdown, 2500.0)]);
+    // 25 us, and 100 B by 25 Gb/s.
+    assert_eq!(rates(Slowdown::Cperf, false), [(RateMetric::Slowdown, 1019.0)]);
     assert_eq!(rates(Slowdown::UnloadedP50, true), []);
 }
 
@@ -201,7 +222,7 @@ fn a_mean_slowdown_is_that_of_all_rounds_and_of_times_above_zero() {
     let at_once = baseline_of(49.0, 30_000.0);
     let found = lengths(&case(), &times, Some(&at_once), f64::INFINITY).unwrap();
     let known: Vec<Slowdown> = found.slowdowns.iter().map(|one| one.by).collect();
-    assert_eq!(known, [Slowdown::UnloadedP50, Slowdown::Serialisation]);
+    assert_eq!(known, [Slowdown::UnloadedP50, Slowdown::Serialisation, Slowdown::Cperf]);
 }
 
 #[test]

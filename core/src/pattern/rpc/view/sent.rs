@@ -3,8 +3,9 @@
 use crate::pattern::prelude::*;
 use crate::pattern::rpc::lengths::{Lengths, OfSize};
 use crate::pattern::rpc::spec::{Slowdown, Spec};
+use crate::view::byte_rate::{self, ByteRateUnit};
 use crate::view::compared::{Compared, Named, ends_of};
-use crate::view::number::{GIGABITS, US};
+use crate::view::number::US;
 
 /// A run with what it sends, and what the record says of its lengths.
 pub(super) struct Sent<'a> {
@@ -56,8 +57,9 @@ impl<'a> Sent<'a> {
         match self.run.case.schedule.rate() {
             _ if self.rpc.unloaded => "unloaded".into(),
             Some(rate) => {
-                let bits = rate.0 * self.rpc.workload.mean() * GIGABITS;
-                format!("{bits:.3} Gb/s").into()
+                let unit = byte_rate::or(ByteRateUnit::Gigabits);
+                let offered = rate.0 * self.rpc.workload.mean() * unit.factor();
+                format!("{offered:.3} {}", unit.name()).into()
             }
             None => format!("{} clients", self.rpc.clients).into(),
         }
@@ -118,6 +120,10 @@ pub(super) fn explained(by: Slowdown) -> &'static str {
         }
         Slowdown::UnloadedMin => {
             "its time divided by the minimum of unloaded requests of its length"
+        }
+        Slowdown::Cperf => {
+            "its time divided by --baseline-rtt and the request's time on the link, as cperf.py \
+             has it: echoes of long requests cannot come below 2"
         }
         Slowdown::Serialisation => {
             "its time divided by that of the shortest unloaded request and both messages on the \

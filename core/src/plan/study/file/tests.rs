@@ -102,6 +102,31 @@ fn graphs_have_their_defaults_and_their_references() {
 }
 
 #[test]
+fn a_graph_shows_maxima_shares_and_ratios_where_it_says_so() {
+    let graph = |rest: &str| format!("{GOOD}\n[[graph]]\ntitle = \"t\"\nkind = \"bars\"\n{rest}");
+    let parsed = |rest| parse("s.toml", &graph(rest)).unwrap().graphs.pop().unwrap().graph;
+    let plain = parsed("metric = \"rtt\"");
+    assert_eq!((plain.what(), plain.above, plain.each_way), ("rtt".into(), false, false));
+    let maximum = parsed("metric = \"rtt\"\nquantile = 1");
+    assert_eq!((maximum.what(), maximum.quantile), ("rtt".into(), 1.0));
+    assert_eq!(parsed("metric = \"rtt\"\nabove = true").what(), "rtt above the threshold");
+    assert!(parsed("metric = \"bandwidth\"\neach-way = true").each_way);
+    let ratio = parsed("metric = \"rtt\"\nover = [[\"stream\", \"tcp\"]]");
+    assert_eq!(
+        (ratio.what(), ratio.series.as_slice()),
+        ("the ratio of two rtt".into(), &["stream".to_owned()][..])
+    );
+    assert_eq!((ratio.base_of("stream"), ratio.base_of("tcp")), (Some("tcp"), None));
+    for (rest, says) in [
+        ("metric = \"rtt\"\nover = [[\"stream\"]]", "over lists pairs of series"),
+        ("metric = \"rtt\"\nover = [[\"stream\", \"x\"]]", "unknown series 'x'"),
+        ("metric = \"rtt\"\nquantile = 2", "or 1 for the maximum"),
+    ] {
+        assert!(refusal(&graph(rest)).contains(says), "{rest}: {}", refusal(&graph(rest)));
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
     let entry = "title = \"t\"\n[[latency]]\nseries = \"s\"\n";
     let graph = "title = \"t\"\n[[latency]]\nseries = \"s\"\n[[graph]]\ntitle = \"g\"\n";
