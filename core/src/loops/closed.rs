@@ -4,7 +4,7 @@
 use super::compiled::Compiled;
 use super::deadline::Deadline;
 use super::waiter::{Waited, Waiter, await_arrivals};
-use super::{Ended, Loop, LoopContext, Scope, payload, stamper};
+use super::{Ended, Loop, LoopContext, Scope, payload, plain, stamper};
 use crate::clock::{Clock, Ticks};
 use crate::plan::MOST_BURST;
 use crate::sample::Flags;
@@ -35,13 +35,12 @@ impl Compiled for RoundTrips {
     }
 }
 
-/// The burst on the way: when each message was sent. With an `N` of 1 there is one message at a
-/// time, and none of the options that [`is_plain`] names: what cannot happen then is not compiled.
-struct Burst<const N: usize> {
+/// The burst on the way: when each message was sent.
+struct Burst {
     first: u64,
     length: u32,
     /// Zero once the message has been answered.
-    submitted: [Ticks; N],
+    submitted: [Ticks; MOST_BURST],
     highest: u64,
     /// Answers taken.
     answered: u64,
@@ -53,28 +52,11 @@ struct Burst<const N: usize> {
     completed: u64,
 }
 
-impl<const N: usize> Burst<N> {
-    const IS_PLAIN: bool = N == 1;
-
-    /// How many messages it has.
-    #[inline(always)]
-    fn length(&self) -> u32 {
-        if Self::IS_PLAIN { 1 } else { self.length }
-    }
-}
-
-/// Whether each message has an answer of its own, is sent when the last was answered, and nothing
-/// else is asked for.
-fn is_plain(plan: &Loop) -> bool {
-    let asks_more = plan.check || plan.completions || plan.stamper.is_some();
-    plan.burst == 1 && plan.every == 1 && plan.pause.0 == 0 && !asks_more
-}
-
-/// The client, compiled apart for the plain case.
+/// The client, in the plain case that of [`plain`].
 pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
-    match is_plain(context.plan) {
-        true => client_of::<E, W, C, 1>(context),
-        false => client_of::<E, W, C, MOST_BURST>(context),
+    match plain::is_plain(context.plan) {
+        true => plain::client(context),
+        false => client_of_bursts(context),
     }
 }
 
@@ -84,20 +66,16 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
 /// wait until the answer is there. Nothing else: the sequence number is written before the first,
 /// the row after the second.
 #[inline(never)]
-fn client_of<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
+fn client_of_bursts<E: Endpoint, W: Waiter, C: Clock>(
     context: LoopContext<'_, '_, E, W, C>,
 ) -> Ended {
     let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
     let scope = Scope { clock, gate, plan };
     let mut events = Events::default();
-    if Burst::<N>::IS_PLAIN {
-        // There is no second one: a transport need not look for it.
-        events.limit(1);
-    }
-    let mut burst = Burst::<N> {
+    let mut burst = Burst {
         first: 0,
         length: 0,
-        submitted: [Ticks(0); N],
+        submitted: [Ticks(0); MOST_BURST],
         highest: 0,
         answered: 0,
         last: Ticks(0),
@@ -118,17 +96,15 @@ fn client_of<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
             Ok(last) => last,
             Err(ended) => return ended,
         };
-        if !Burst::<N>::IS_PLAIN
-            && let Some(stamper) = &plan.stamper
-        {
+        if let Some(stamper) = &plan.stamper {
             stamper.disarm();
         }
-        burst.first += u64::from(burst.length());
+        burst.first += u64::from(burst.length);
         recorder.handled(burst.first);
         if deadline.is_past(last, burst.first, plan) {
             return Ended::Time;
         }
-        let pauses = !Burst::<N>::IS_PLAIN && plan.pause.0 != 0;
+        let pauses = plan.pause.0 != 0;
         if pauses && !gate.idle_until(clock, last + plan.pause, plan.lead) {
             return Ended::Stopped;
         }
@@ -140,11 +116,11 @@ fn client_of<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
 /// A slot is written only when nothing that was posted from it is still on the way, and what comes
 /// while there is no room is taken: a burst may be longer than the slots or the queues.
 #[inline(always)]
-fn send<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
+fn send<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     waiter: &mut W,
     scope: Scope<'_, C>,
-    burst: &mut Burst<N>,
+    burst: &mut Burst,
     recorder: &mut Recorder<'_>,
     events: &mut Events,
 ) -> Result<(), Ended> {
@@ -152,7 +128,7 @@ fn send<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
     let slots = endpoint.slots();
     let mut free = 0;
     burst.answered = 0;
-    for index in 0..burst.length() {
+    for index in 0..burst.length {
         // From the first slot on again: all of the last burst must have completed.
         let most_open = if index == 0 { 1 } else { u64::from(slots) };
         while burst.open >= most_open {
@@ -162,10 +138,8 @@ fn send<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
         // Counted: a division costs as much as the whole post of a lean transport.
         let slot = Slot::sending(free);
         free = if free + 1 == slots { 0 } else { free + 1 };
-        payload::write(endpoint.payload(slot), sequence, !Burst::<N>::IS_PLAIN && plan.check);
-        if !Burst::<N>::IS_PLAIN
-            && let Some(stamper) = &plan.stamper
-        {
+        payload::write(endpoint.payload(slot), sequence, plan.check);
+        if let Some(stamper) = &plan.stamper {
             // Where the thread gets no CPU in time, this is the last that stood there.
             stamper::write(endpoint.payload(slot), clock.now());
             stamper.arm();
@@ -178,7 +152,7 @@ fn send<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
         burst.submitted[index as usize] = submit;
     }
     endpoint.flush();
-    recorder.seen.sent = burst.first + u64::from(burst.length());
+    recorder.seen.sent = burst.first + u64::from(burst.length);
     Ok(())
 }
 
@@ -186,11 +160,11 @@ fn send<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
 /// end.
 #[cold]
 #[inline(never)]
-fn make_room<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
+fn make_room<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     waiter: &mut W,
     scope: Scope<'_, C>,
-    burst: &mut Burst<N>,
+    burst: &mut Burst,
     recorder: &mut Recorder<'_>,
     events: &mut Events,
     posted: u32,
@@ -210,16 +184,16 @@ fn make_room<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
 
 /// Takes what one poll brought.
 #[inline(always)]
-fn take<E: Endpoint, const N: usize>(
+fn take<E: Endpoint>(
     endpoint: &mut E,
     events: &Events,
     receive: Ticks,
     plan: &Loop,
-    burst: &mut Burst<N>,
+    burst: &mut Burst,
     recorder: &mut Recorder<'_>,
 ) {
     burst.open -= u64::from(events.completed).min(burst.open);
-    if !Burst::<N>::IS_PLAIN && plan.completions {
+    if plan.completions {
         for _ in 0..events.completed {
             recorder.completed(burst.completed, receive);
             burst.completed += 1;
@@ -229,25 +203,22 @@ fn take<E: Endpoint, const N: usize>(
         burst.last = receive;
         let message = endpoint.payload(arrival.slot);
         let message = &message[..(arrival.length as usize).min(message.len())];
-        let sequence = payload::sequence(message, burst.first + u64::from(burst.length()) / 2);
+        let sequence = payload::sequence(message, burst.first + u64::from(burst.length) / 2);
         let index = sequence.wrapping_sub(burst.first);
         let mut flags = Flags::default();
-        if !Burst::<N>::IS_PLAIN && plan.check && !payload::verify(message, sequence) {
+        if plan.check && !payload::verify(message, sequence) {
             flags = Flags::CORRUPT;
             recorder.seen.corrupt += 1;
         }
-        if index >= u64::from(burst.length()) || burst.submitted[index as usize].0 == 0 {
+        if index >= u64::from(burst.length) || burst.submitted[index as usize].0 == 0 {
             recorder.straggler(sequence, receive);
             continue;
         }
-        // One message at a time is not overtaken.
-        if !Burst::<N>::IS_PLAIN {
-            if sequence + 1 < burst.highest {
-                flags = flags.with(Flags::REORDERED);
-                recorder.seen.reordered += 1;
-            }
-            burst.highest = burst.highest.max(sequence + 1);
+        if sequence + 1 < burst.highest {
+            flags = flags.with(Flags::REORDERED);
+            recorder.seen.reordered += 1;
         }
+        burst.highest = burst.highest.max(sequence + 1);
         recorder.seen.received += 1;
         let submit = std::mem::take(&mut burst.submitted[index as usize]);
         recorder.round_trip(sequence, submit, receive, flags);
@@ -257,21 +228,21 @@ fn take<E: Endpoint, const N: usize>(
 
 /// Awaits the answers of one burst; the last receive stamp.
 #[inline(always)]
-fn answers<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
+fn answers<E: Endpoint, W: Waiter, C: Clock>(
     endpoint: &mut E,
     waiter: &mut W,
     scope: Scope<'_, C>,
-    burst: &mut Burst<N>,
+    burst: &mut Burst,
     recorder: &mut Recorder<'_>,
     events: &mut Events,
 ) -> Result<Ticks, Ended> {
     let Scope { clock, gate, plan } = scope;
-    let every = if Burst::<N>::IS_PLAIN { 1 } else { u64::from(plan.every.max(1)) };
+    let every = u64::from(plan.every.max(1));
     let awaited = match every {
-        1 => u64::from(burst.length()),
+        1 => u64::from(burst.length),
         every => (burst.first + u64::from(burst.length)) / every - burst.first / every,
     };
-    let submitted = burst.submitted[burst.length() as usize - 1];
+    let submitted = burst.submitted[burst.length as usize - 1];
     let give_up = plan.loss_after.map(|span| submitted + span);
     burst.last = burst.last.max(submitted);
     while burst.answered < awaited {
@@ -288,7 +259,7 @@ fn answers<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
             Waited::Look => continue,
         }
         // A completion alone seldom says something that a stamp is needed for.
-        let stamps_all = !Burst::<N>::IS_PLAIN && plan.completions;
+        let stamps_all = plan.completions;
         let says_nothing = events.arrivals().is_empty() && !stamps_all;
         let receive = if says_nothing { burst.last } else { clock.now() };
         take(endpoint, events, receive, plan, burst, recorder);
@@ -305,7 +276,7 @@ fn answers<E: Endpoint, W: Waiter, C: Clock, const N: usize>(
 
 /// Keeps what of a burst was not answered: as lost where it should have been, else as sent.
 #[cold]
-fn give_up_rest<const N: usize>(burst: &mut Burst<N>, plan: &Loop, recorder: &mut Recorder<'_>) {
+fn give_up_rest(burst: &mut Burst, plan: &Loop, recorder: &mut Recorder<'_>) {
     for index in 0..burst.length {
         let submit = std::mem::take(&mut burst.submitted[index as usize]);
         if submit.0 == 0 {
@@ -326,13 +297,12 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock, T: Taker, const RECORD: bool>(
     context: LoopContext<'_, '_, E, W, C>,
     mut taker: T,
 ) -> Ended {
+    if !RECORD && plain::is_plain(context.plan) {
+        return plain::server(context);
+    }
     let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
     let scope = Scope { clock, gate, plan };
     let mut events = Events::default();
-    if is_plain(plan) && !RECORD {
-        // There is no second one: a transport need not look for it.
-        events.limit(1);
-    }
     let mut arrived = 0;
     let mut open = 0;
     let mut drained = None;
@@ -367,30 +337,7 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock, T: Taker, const RECORD: bool>(
             return Ended::of(events.link);
         }
     }
-    answers_are_out(endpoint, &mut waiter, &mut events, scope, open)
-}
-
-/// Sees the last answers out: what the transport could not take at once goes with later polls.
-fn answers_are_out<E: Endpoint, W: Waiter, C: Clock>(
-    endpoint: &mut E,
-    waiter: &mut W,
-    events: &mut Events,
-    scope: Scope<'_, C>,
-    mut open: u64,
-) -> Ended {
-    let Scope { clock, gate, plan } = scope;
-    let mut until = clock.now() + plan.drain;
-    while open > 0 && !gate.is_stopped() && clock.now() < until {
-        waiter.once(endpoint, events);
-        if events.completed > 0 {
-            open -= u64::from(events.completed).min(open);
-            until = clock.now() + plan.drain;
-        }
-        if open > 0 && events.link != Link::Up {
-            return Ended::of(events.link);
-        }
-    }
-    Ended::Count
+    plain::answers_are_out(endpoint, &mut waiter, &mut events, scope, open)
 }
 
 /// Answers and records what one poll brought; the number of answers posted.

@@ -13,7 +13,7 @@ use crate::transport::counter::FinalCounters;
 use crate::transport::endpoint_set::EndpointSet;
 use crate::transport::null::NullEndpoint;
 use crate::transport::shm::ShmEndpoint;
-use crate::transport::verbs::{LeanSend, LeanWrite, VerbsEndpoint};
+use crate::transport::verbs::{LeanEndpoint, LeanSend, LeanWrite, VerbsEndpoint};
 use std::any::Any;
 
 /// The context of a loop whose endpoints are of any transport.
@@ -61,8 +61,8 @@ pub fn run<L: Compiled>(
 ) -> Ended {
     if let AnyClock::Tsc = context.clock {
         let ended = run_apart::<ShmEndpoint, L>(&mut context, measured)
-            .or_else(|| run_apart::<VerbsEndpoint<LeanSend>, L>(&mut context, measured))
-            .or_else(|| run_apart::<VerbsEndpoint<LeanWrite>, L>(&mut context, measured))
+            .or_else(|| run_apart::<LeanEndpoint<LeanSend>, L>(&mut context, measured))
+            .or_else(|| run_apart::<LeanEndpoint<LeanWrite>, L>(&mut context, measured))
             .or_else(|| run_apart::<VerbsEndpoint, L>(&mut context, measured))
             .or_else(|| run_apart::<NullEndpoint, L>(&mut context, measured));
         if let Some(ended) = ended {
@@ -92,7 +92,7 @@ pub fn run_over_set<L: CompiledOverSet>(
 ) -> Ended {
     if let AnyClock::Tsc = context.clock {
         let ended = run_set_apart::<ShmEndpoint, L>(&mut context, measured)
-            .or_else(|| run_set_apart::<VerbsEndpoint<LeanSend>, L>(&mut context, measured))
+            .or_else(|| run_set_apart::<LeanEndpoint<LeanSend>, L>(&mut context, measured))
             .or_else(|| run_set_apart::<VerbsEndpoint, L>(&mut context, measured));
         if let Some(ended) = ended {
             return ended;

@@ -15,21 +15,28 @@ impl Deadline {
     /// Whether the time is up, `messages` after the begin. The first call begins the warm-up.
     #[inline(always)]
     pub fn is_past(&mut self, now: Ticks, messages: u64, plan: &Loop) -> bool {
-        let Some(time) = plan.time else { return false };
         match self.end {
             Some(end) => now >= end,
             None => {
-                let begin = *self.begin.get_or_insert(now);
-                let is_late = plan.warmup_time.is_some_and(|most| now >= begin + most);
-                if messages >= plan.warmup || is_late {
-                    self.end = Some(now + time);
-                }
+                self.warm_up(now, messages, plan);
                 false
             }
         }
     }
 
-    /// Whether the time has begun to count.
+    /// Out of line: inside a loop it would take the registers of the usual case.
+    #[cold]
+    #[inline(never)]
+    fn warm_up(&mut self, now: Ticks, messages: u64, plan: &Loop) {
+        let begin = *self.begin.get_or_insert(now);
+        let is_late = plan.warmup_time.is_some_and(|most| now >= begin + most);
+        if messages >= plan.warmup || is_late {
+            // Without a time, only the messages end the round.
+            self.end = Some(plan.time.map_or(Ticks(u64::MAX), |time| now + time));
+        }
+    }
+
+    /// Whether the warm-up is over.
     #[inline(always)]
     pub fn is_warm(&self) -> bool {
         self.end.is_some()

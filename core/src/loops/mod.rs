@@ -2,8 +2,8 @@
 //!
 //! Takes a connected [`Endpoint`](crate::transport::Endpoint), a clock and a [`Loop`]; gives
 //! samples to the [`Recorder`]. This is what the loops of several patterns share: the closed loop
-//! ([`closed`]), a flow ([`flow`]), waiting, schedules, payloads. [`compiled`] chooses the
-//! copy that is compiled for an endpoint.
+//! ([`closed`], and [`plain`] for one message at a time), a flow ([`flow`]), waiting, schedules,
+//! payloads. [`compiled`] chooses the copy that is compiled for an endpoint.
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
 
@@ -14,6 +14,7 @@ pub mod flow;
 pub mod gate;
 pub mod one_sided;
 pub mod payload;
+pub mod plain;
 pub mod schedule;
 pub mod stamper;
 pub mod waiter;

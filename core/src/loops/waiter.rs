@@ -3,7 +3,7 @@
 use super::gate::Gate;
 use super::{Ended, Scope};
 use crate::clock::{Clock, TickSpan, Ticks};
-use crate::transport::{Endpoint, Events, Wait};
+use crate::transport::{Endpoint, Events, Polled, Wait};
 use crate::units::Span;
 
 /// Polls between two looks at the gate and the clock. A poll is at least some nanoseconds, so that
@@ -61,10 +61,28 @@ pub trait Waiter {
         gate: &Gate,
         until: Option<Ticks>,
     ) -> Waited;
+
+    /// The same where at most one message is to come, to which the events are limited: what was
+    /// found, or why the wait has ended.
+    #[inline(always)]
+    fn next_one<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        clock: C,
+        gate: &Gate,
+        until: Option<Ticks>,
+    ) -> Result<Polled, Waited> {
+        match self.next(endpoint, events, clock, gate, until) {
+            Waited::Something => Ok(Polled::first_of(events)),
+            reason => Err(reason),
+        }
+    }
 }
 
 /// What is looked at when nothing has happened for a while.
-#[inline]
+#[cold]
+#[inline(never)]
 pub fn look<C: Clock>(clock: C, gate: &Gate, until: Option<Ticks>) -> Option<Waited> {
     if gate.is_stopped() || gate.expected().is_some() {
         return Some(Waited::Look);
@@ -125,6 +143,28 @@ impl Waiter for Busy {
             }
             if let Some(reason) = look(clock, gate, until) {
                 return reason;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn next_one<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        clock: C,
+        gate: &Gate,
+        until: Option<Ticks>,
+    ) -> Result<Polled, Waited> {
+        loop {
+            for _ in 0..POLLS {
+                let polled = endpoint.poll_one(events);
+                if polled.any() {
+                    return Ok(polled);
+                }
+            }
+            if let Some(reason) = look(clock, gate, until) {
+                return Err(reason);
             }
         }
     }

@@ -246,6 +246,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Out of line: inside a loop it would take the registers of the usual case.
+    #[inline(never)]
     fn record_beyond(&mut self, [intended, submit, receive]: [Ticks; 3]) {
         let Some([service, response, lateness]) = &mut self.beyond else { return };
         service.record((receive - submit).0);

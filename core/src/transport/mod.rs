@@ -217,6 +217,32 @@ impl Events {
     }
 }
 
+/// What one poll has found where at most one message is to come: small enough for registers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Polled {
+    /// The message that has arrived.
+    pub arrival: Option<Arrival>,
+    /// As [`Events::completed`].
+    pub completed: u32,
+    /// The state of the connection. Where a message has arrived, the next poll may say it.
+    pub link: Link,
+}
+
+impl Polled {
+    /// The first of these events.
+    #[inline(always)]
+    pub fn first_of(events: &Events) -> Polled {
+        let arrival = events.arrivals().first().copied();
+        Polled { arrival, completed: events.completed, link: events.link }
+    }
+
+    /// Whether there is any event.
+    #[inline(always)]
+    pub fn any(&self) -> bool {
+        self.arrival.is_some() || self.completed != 0 || self.link != Link::Up
+    }
+}
+
 /// Settings for the record: name, value.
 pub type NamedValues = Vec<(String, String)>;
 
@@ -253,6 +279,14 @@ pub trait Endpoint: Any + Send {
     /// Its result says in a register what [`Events::any`] says from memory: a busy wait is mostly
     /// polls that found nothing.
     fn poll(&mut self, events: &mut Events) -> bool;
+
+    /// As `poll` of events that are limited to one arrival, and hands over in registers. The events
+    /// are memory for transports that have no shorter way.
+    #[inline(always)]
+    fn poll_one(&mut self, events: &mut Events) -> Polled {
+        let _ = self.poll(events);
+        Polled::first_of(events)
+    }
 
     /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.
     fn wait(&mut self, events: &mut Events);

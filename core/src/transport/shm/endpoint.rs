@@ -2,7 +2,9 @@
 
 use super::region::{Region, Ring};
 use super::ring::{Consumer, Doorbell, Producer};
-use crate::transport::{Endpoint, Events, MOST_EVENTS, Posted, Setup, Slot, Traffic};
+use crate::transport::{
+    Arrival, Endpoint, Events, Link, MOST_EVENTS, Polled, Posted, Setup, Slot, Traffic,
+};
 use rustix::thread::futex;
 use std::sync::Arc;
 
@@ -84,12 +86,19 @@ impl ShmEndpoint {
         self.published |= self.consumer.publish(self.publish_after);
     }
 
-    /// Reports what has completed: all that was handed over. Whether there was anything.
+    /// What has completed: all that was handed over.
+    #[inline(always)]
+    fn completed(&mut self) -> u32 {
+        let sent = self.producer.sent();
+        let completed = (sent - self.reported) as u32;
+        self.reported = sent;
+        completed
+    }
+
+    /// Reports what has completed; whether there was anything.
     #[inline(always)]
     fn complete(&mut self, events: &mut Events) -> bool {
-        let sent = self.producer.sent();
-        events.completed = (sent - self.reported) as u32;
-        self.reported = sent;
+        events.completed = self.completed();
         events.completed != 0
     }
 
@@ -155,6 +164,22 @@ impl Endpoint for ShmEndpoint {
         }
         self.flush();
         true
+    }
+
+    #[inline(always)]
+    fn poll_one(&mut self, _: &mut Events) -> Polled {
+        let taken = self.consumer.pop_one(&mut self.incoming[..self.size]);
+        let completed = self.completed();
+        let arrival = taken.map(|length| Arrival { slot: Slot::arrived(0), length: length as u32 });
+        if arrival.is_some() {
+            self.published |= self.consumer.publish(self.publish_after);
+        } else if completed != 0 {
+            self.tidy_up();
+        } else {
+            return Polled::default();
+        }
+        self.flush();
+        Polled { arrival, completed, link: Link::Up }
     }
 
     #[inline]

@@ -41,8 +41,13 @@ impl Layout {
     /// For the traffic of a set-up.
     pub fn of(setup: &Setup) -> Layout {
         let window = 2 * u64::from(setup.window).next_power_of_two();
-        let most = setup.traffic.answered_every().map_or(Self::MOST_CELLS, |_| window);
-        Self::for_size(setup.size, most.clamp(Self::FEWEST_CELLS, Self::MOST_CELLS))
+        if setup.traffic.answered_every().is_none() {
+            return Self::for_size(setup.size, Self::MOST_CELLS);
+        }
+        let most = window.clamp(Self::FEWEST_CELLS, Self::MOST_CELLS);
+        let Layout { cells, stride } = Self::for_size(setup.size, most);
+        // Cells apart: who reads an answer must not get the line along that is written next.
+        Layout { cells, stride: stride.next_multiple_of(APART) }
     }
 
     /// For messages of at most `size` bytes, in at most `most` cells (a power of two).

@@ -154,6 +154,16 @@ impl<M: Memory> Consumer<M> {
         place
     }
 
+    /// Takes one message; its length, which is cut to the memory that is given.
+    #[inline(always)]
+    pub fn pop_one(&mut self, message: &mut [u8]) -> Option<usize> {
+        let number = self.next;
+        let length = self.length_of(number)?.min(message.len());
+        self.memory.read(number & self.mask, &mut message[..length]);
+        self.next = number + 1;
+        Some(length)
+    }
+
     /// Publishes the consumer's position if it has moved by `at_least` messages; whether
     /// it did.
     #[inline(always)]

@@ -3,7 +3,6 @@
 use super::endpoint::VerbsEndpoint;
 use super::memory::GRH;
 use super::options::CallStyle;
-use super::path::Path;
 use super::queues::Queues;
 use super::resources::CompletionQueue;
 use crate::transport::{Events, Link, MOST_EVENTS, Operation, Slot};
@@ -11,7 +10,7 @@ use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
 use std::ffi::c_int;
 
-impl<P: Path> VerbsEndpoint<P> {
+impl VerbsEndpoint {
     /// Takes completions of receives.
     #[inline(always)]
     pub(super) fn receive(&mut self, events: &mut Events) {
@@ -26,7 +25,7 @@ impl<P: Path> VerbsEndpoint<P> {
             let slot = completion.wr_id as u32;
             self.handed[self.handed_count] = slot;
             self.handed_count += 1;
-            let length = match self.operation() {
+            let length = match self.config.operation {
                 // The message lies where the immediate value says, and not where the receive was.
                 Operation::WriteImm => {
                     // SAFETY: a receive with an immediate value has it in this member.
@@ -51,9 +50,7 @@ impl<P: Path> VerbsEndpoint<P> {
                 self.failed(number, self.config.operation.name());
             } else {
                 self.order.completed(completion.wr_id);
-                if !P::IS_LEAN
-                    && let Some(stamps) = &mut self.queues.stamps
-                {
+                if let Some(stamps) = &mut self.queues.stamps {
                     stamps.keep(completion.wr_id, self.lists.stamps[number]);
                 }
             }
@@ -69,7 +66,7 @@ impl<P: Path> VerbsEndpoint<P> {
         if most == 0 {
             return Some(0);
         }
-        let polling = self.polling();
+        let polling = self.config.polling;
         let queue = queue(&self.queues);
         let into = &mut self.lists.completions[..most];
         let stamps = &mut self.lists.stamps[..most];
@@ -105,7 +102,8 @@ impl<P: Path> VerbsEndpoint<P> {
     }
 
     #[cold]
-    fn failed(&mut self, number: usize, what: &'static str) {
+    #[inline(never)]
+    pub(super) fn failed(&mut self, number: usize, what: &'static str) {
         let link = self.errors.note(what, &self.lists.completions[number]);
         if self.link == Link::Up {
             self.link = link;

@@ -8,10 +8,9 @@ use super::address::Address;
 use super::cm::Connection;
 use super::counters::Counters;
 use super::errors::Errors;
-use super::memory::Memory;
+use super::memory::{Lap, Memory};
 use super::options::{CallStyle, Service};
 use super::order::Order;
-use super::path::{AnyPath, Path};
 use super::queues::{Queues, codes_of};
 use super::resources::AddressHandle;
 use crate::transport::counter::FinalCounters;
@@ -20,7 +19,6 @@ use crate::transport::*;
 use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::marker::PhantomData;
 
 /// A list of receives for one call, linked once.
 pub(super) struct Lists {
@@ -59,8 +57,8 @@ pub(super) struct EndpointConfig {
     pub patience: Option<Timespec>,
 }
 
-/// Connected queue pairs with their queues and memory, and what is fixed of them (`path`).
-pub struct VerbsEndpoint<P: Path = AnyPath> {
+/// Connected queue pairs with their queues and memory.
+pub struct VerbsEndpoint {
     // Dropped in this order: what others are made of comes last.
     pub(super) queues: Queues,
     pub(super) route: Option<(AddressHandle, u32)>,
@@ -88,60 +86,33 @@ pub struct VerbsEndpoint<P: Path = AnyPath> {
     pub(super) giving: usize,
     pub(super) giving_to: usize,
     /// Where the next message goes at the other end.
-    target: Lap,
+    pub(super) target: Lap,
     /// The flags of every send.
     flags: u32,
     /// The next arrival that memory is watched for, where it is to be, and how far ahead of it was
     /// looked last.
-    expected: u64,
-    awaited: Lap,
-    ahead: u64,
+    pub(super) expected: u64,
+    pub(super) awaited: Lap,
+    pub(super) ahead: u64,
     pub(super) link: Link,
     pub(super) errors: Errors,
     /// The port's, when the ends were connected.
     before: Counters,
-    path: PhantomData<P>,
-}
-
-/// A place in a ring of slots that are used in turn. Counted, since a division by a number that
-/// only the other end knows costs as much as ten stores.
-#[derive(Clone, Copy)]
-struct Lap {
-    slot: u64,
-    /// What stands behind the payload of a write in this lap.
-    marker: u8,
-}
-
-impl Lap {
-    /// Where message `number` is.
-    fn of(number: u64, slots: u64) -> Lap {
-        Lap { slot: number % slots, marker: marker(number / slots) }
-    }
-
-    /// Goes on to the next slot.
-    #[inline(always)]
-    fn advance(&mut self, slots: u64) {
-        self.slot += 1;
-        if self.slot >= slots {
-            // As `marker` of the next lap.
-            *self = Lap { slot: 0, marker: if self.marker == 255 { 1 } else { self.marker + 1 } };
-        }
-    }
 }
 
 // SAFETY: the lists hold pointers into themselves (boxed, so they stay where they are) and into
 // registered memory, all of which the endpoint owns.
-unsafe impl<P: Path> Send for VerbsEndpoint<P> {}
+unsafe impl Send for VerbsEndpoint {}
 
 /// How long a poll sleeps for a send at most.
 const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Polls that found nothing before unsignalled sends are checked.
-const LOOK_AFTER: u32 = 64;
+pub(super) const LOOK_AFTER: u32 = 64;
 /// Polls that found nothing before the device's async events are read, which is a system call: some
 /// ten milliseconds.
-const READ_ASYNC_AFTER: u32 = 1 << 20;
+pub(super) const READ_ASYNC_AFTER: u32 = 1 << 20;
 
-impl<P: Path> VerbsEndpoint<P> {
+impl VerbsEndpoint {
     /// The endpoint of queue pairs that may send. Datagrams have a route to the other end and its
     /// key.
     pub(super) fn new(
@@ -151,7 +122,7 @@ impl<P: Path> VerbsEndpoint<P> {
         route: Option<(AddressHandle, u32)>,
         config: EndpointConfig,
         before: Counters,
-    ) -> VerbsEndpoint<P> {
+    ) -> VerbsEndpoint {
         // SAFETY: numbers, null pointers and unions of them, as their defaults are.
         let lists: Lists = unsafe { std::mem::zeroed() };
         let mut endpoint = VerbsEndpoint {
@@ -180,7 +151,6 @@ impl<P: Path> VerbsEndpoint<P> {
             link: Link::Up,
             errors: Errors::default(),
             before,
-            path: PhantomData,
         };
         endpoint.prepare();
         endpoint
@@ -216,53 +186,6 @@ impl<P: Path> VerbsEndpoint<P> {
         self.link_sends(0..MOST_EVENTS);
     }
 
-    /// Looks for messages that another end's adapter has written here.
-    #[inline(always)]
-    fn watch(&mut self, events: &mut Events) {
-        let size = self.memory.layout.size;
-        while !events.is_full() {
-            if !self.is_marked(self.awaited, size) {
-                if self.config.service.loses() && self.passes_gap(size) {
-                    continue;
-                }
-                return;
-            }
-            events.arrive(Slot::arrived(self.awaited.slot as u32), size as u32);
-            self.expected += 1;
-            self.awaited.advance(self.memory.layout.arriving as u64);
-        }
-    }
-
-    /// Goes on behind what was lost. However many that were, one that came later is found: each
-    /// call looks at the next but one and at another further on. Where one is there, those before
-    /// it are there too or never will be: a queue pair keeps the order of its own messages.
-    #[inline(never)]
-    fn passes_gap(&mut self, size: usize) -> bool {
-        let pairs = self.queues.pairs.len() as u64;
-        let furthest = ((self.memory.layout.arriving as u64 - 1) / pairs).max(1);
-        self.ahead = self.ahead % furthest + 1;
-        let looked_at = [1, self.ahead].map(|ahead| self.expected + ahead * pairs);
-        let Some(later) = looked_at.into_iter().find(|number| self.is_written(*number, size))
-        else {
-            return false;
-        };
-        let decided = if pairs == 1 { later } else { self.expected + 1 };
-        let first = (self.expected..decided).find(|number| self.is_written(*number, size));
-        self.expected = first.unwrap_or(decided);
-        self.awaited = Lap::of(self.expected, self.memory.layout.arriving as u64);
-        true
-    }
-
-    fn is_written(&self, number: u64, size: usize) -> bool {
-        self.is_marked(Lap::of(number, self.memory.layout.arriving as u64), size)
-    }
-
-    #[inline(always)]
-    fn is_marked(&self, lap: Lap, size: usize) -> bool {
-        let at = self.memory.layout.arrival_at(lap.slot as usize);
-        self.memory.byte_now(at + size) == lap.marker
-    }
-
     /// Whether the send queue takes no more. Who only posts must see it drain too: completions are
     /// taken here, and reported by the next poll.
     #[inline(always)]
@@ -294,8 +217,29 @@ impl<P: Path> VerbsEndpoint<P> {
         events.any()
     }
 
+    /// Asks for an event at the next completion.
+    pub(super) fn arm(&mut self) {
+        // SAFETY: two live queues, each with a channel.
+        let error = unsafe {
+            inline::req_notify_cq(self.queues.receive.raw(), 0)
+                | match self.config.reaps_busily {
+                    true => 0,
+                    false => inline::req_notify_cq(self.queues.send.raw(), 0),
+                }
+        };
+        if error != 0 {
+            self.refuse(error.abs());
+        }
+    }
+
+    /// Whether its messages are datagrams.
+    #[inline(always)]
+    pub(super) fn is_datagram(&self) -> bool {
+        self.config.service == Service::Ud
+    }
+
     /// Sleeps until an armed queue or the device has an event, or for this long.
-    fn sleep(&mut self, most: Option<Timespec>) {
+    pub(super) fn sleep(&mut self, most: Option<Timespec>) {
         let channel = self.queues.receive.channel();
         let (completed, async_event) = (channel.descriptor(), channel.parent.events());
         let mut watched =
@@ -324,14 +268,7 @@ impl<P: Path> VerbsEndpoint<P> {
     }
 }
 
-/// What stands behind the payload of a write, for the other end to see that it has come: another in
-/// each lap, and never what fresh memory holds.
-#[inline(always)]
-fn marker(lap: u64) -> u8 {
-    (lap % 255) as u8 + 1
-}
-
-impl<P: Path> Endpoint for VerbsEndpoint<P> {
+impl Endpoint for VerbsEndpoint {
     #[inline]
     fn slots(&self) -> u32 {
         self.memory.layout.sending as u32
@@ -353,15 +290,16 @@ impl<P: Path> Endpoint for VerbsEndpoint<P> {
         let mut length = length;
         let (number, pair) = (self.order.posted, self.order.turn);
         let target = self.target;
-        if self.operation() == Operation::Write && self.watches_memory() {
+        if self.config.operation == Operation::Write && self.config.watches_memory {
             self.memory.bytes(at + length, 1)[0] = target.marker;
             length += 1;
         }
         if slot.has_arrived() {
             self.lend(slot.number() as u32);
         }
-        let signalled = if self.order.take(P::IS_LEAN) { IBV_SEND_SIGNALED } else { 0 };
-        let operation = self.operation();
+        let signalled =
+            if self.order.take(self.queues.pairs.len() == 1) { IBV_SEND_SIGNALED } else { 0 };
+        let operation = self.config.operation;
         let address = self.other.memory + target.slot * self.other.stride;
         if operation != Operation::Send {
             self.target.advance(u64::from(self.other.slots));
@@ -373,7 +311,7 @@ impl<P: Path> Endpoint for VerbsEndpoint<P> {
         let send = &mut lists.sends[place];
         send.wr_id = number;
         send.send_flags = self.flags | signalled;
-        if !P::IS_LEAN && self.config.service == Service::Ud {
+        if self.config.service == Service::Ud {
             send.wr.ud.remote_qpn = self.other.pairs[pair].0;
         }
         match operation {
@@ -403,14 +341,12 @@ impl<P: Path> Endpoint for VerbsEndpoint<P> {
         if self.staged == 0 {
             return;
         }
-        let error = match self.posting() {
+        let error = match self.config.posting {
             CallStyle::Classic => self.ring_classic(),
             CallStyle::Extended => self.ring_extended(),
         };
         self.staged = 0;
-        if !P::IS_LEAN {
-            self.first = self.order.turn;
-        }
+        self.first = self.order.turn;
         if error != 0 {
             self.refuse(error.abs());
         }
@@ -419,9 +355,9 @@ impl<P: Path> Endpoint for VerbsEndpoint<P> {
     #[inline(always)]
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
-        if self.watches_memory() {
+        if self.config.watches_memory {
             self.watch(events);
-        } else if !self.send_only() {
+        } else if !self.config.send_only {
             self.give_back();
             self.receive(events);
         }
@@ -470,17 +406,7 @@ impl<P: Path> Endpoint for VerbsEndpoint<P> {
         }
         self.look_after_sends();
         // An event between the last poll and the arming would be missed.
-        // SAFETY: two live queues, each with a channel.
-        let error = unsafe {
-            inline::req_notify_cq(self.queues.receive.raw(), 0)
-                | match self.config.reaps_busily {
-                    true => 0,
-                    false => inline::req_notify_cq(self.queues.send.raw(), 0),
-                }
-        };
-        if error != 0 {
-            self.refuse(error.abs());
-        }
+        self.arm();
         if self.poll(events) {
             return;
         }

@@ -2,14 +2,13 @@
 
 use super::endpoint::VerbsEndpoint;
 use super::options::Service;
-use super::path::Path;
 use crate::transport::Operation;
 use fabric_sys::verbs::types::*;
 
 /// What a provider that lacks a call is taken to have returned.
 const UNSUPPORTED: i32 = libc::EOPNOTSUPP;
 
-impl<P: Path> VerbsEndpoint<P> {
+impl VerbsEndpoint {
     /// Hands the list over, request by request, each queue pair its share; 0 or an errno.
     #[inline(always)]
     pub(super) fn ring_extended(&mut self) -> i32 {

@@ -1,60 +1,401 @@
-//! Which path an end takes, and the configuration as its path has it.
+//! The lean data path: one queue pair with receives of its own, and what else
+//! [`lean_operation`](super::path::lean_operation) asks for.
+//!
+//! It does what [`endpoint`](super::endpoint) does, with requests that were written beforehand and
+//! without what cannot happen here. What is seldom needed is done by the general endpoint inside.
 
-use super::endpoint::{EndpointConfig, VerbsEndpoint};
-use super::options::{CallStyle, Service};
-use super::path::Path;
-use super::queues::Queues;
-use crate::transport::Operation;
+use super::endpoint::{LOOK_AFTER, READ_ASYNC_AFTER, VerbsEndpoint};
+use super::path::Lean;
+use super::prepared::{self, Receive, Sends};
+use super::queues::codes_of;
+use super::single::{NOTHING, Single};
+use crate::transport::counter::FinalCounters;
+use crate::transport::optional::LiveWord;
+use crate::transport::*;
+use fabric_sys::verbs::inline;
+use fabric_sys::verbs::types::*;
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use std::marker::PhantomData;
 
-/// The operation of the lean path that an end may have.
-pub(super) fn operation_of(config: &EndpointConfig, queues: &Queues) -> Option<Operation> {
-    let is_plain = queues.pairs.len() == 1
-        && queues.shared.is_none()
-        && queues.stamps.is_none()
-        && config.service != Service::Ud
-        && (config.posting, config.polling) == (CallStyle::Classic, CallStyle::Classic)
-        && !config.send_only;
-    match config.operation {
-        Operation::Send if is_plain && !config.watches_memory => Some(Operation::Send),
-        Operation::Write if is_plain && config.watches_memory => Some(Operation::Write),
-        _ => None,
+/// Stands for a slot that an answer is being sent from.
+const LENT: u32 = u32::MAX;
+
+/// A connected end with a lean path.
+pub struct LeanEndpoint<L: Lean> {
+    /// What is connected, and its memory.
+    end: VerbsEndpoint,
+    /// Of `end`, without the way there.
+    pair: *mut ibv_qp,
+    sent: *mut ibv_cq,
+    received: *mut ibv_cq,
+    sends: Box<Sends>,
+    receives: Box<[Receive]>,
+    order: Single,
+    /// The flags of every send.
+    flags: u32,
+    /// Sends in the list, not yet posted.
+    staged: usize,
+    /// The completed sends that polls have reported.
+    reported: u64,
+    /// Polls in a row that found nothing.
+    idle: u32,
+    /// Slots that the last poll handed over, to be given back.
+    handed: [u32; MOST_EVENTS],
+    handed_count: usize,
+    /// Whether the adapter reads an answer from where the message arrived.
+    lends: bool,
+    /// The slots of such answers: the send after which each may be given back.
+    lent: VecDeque<(u64, u32)>,
+    operation: PhantomData<L>,
+}
+
+// SAFETY: the requests hold pointers into themselves (boxed, so they stay where they are) and into
+// registered memory, and the queues are those of `end`: the endpoint owns all of it.
+unsafe impl<L: Lean> Send for LeanEndpoint<L> {}
+
+impl<L: Lean> LeanEndpoint<L> {
+    /// The lean path of a connected end that has posted its receives, in the order of slots.
+    pub(super) fn new(end: VerbsEndpoint) -> LeanEndpoint<L> {
+        let (key, _) = end.memory.registration.keys();
+        let (opcode, _) = codes_of(end.config.operation);
+        let inline = end.queues.inline;
+        let (layout, base) = (end.memory.layout, end.memory.address(0));
+        LeanEndpoint {
+            pair: end.queues.pairs[0].raw(),
+            sent: end.queues.send.raw(),
+            received: end.queues.receive.raw(),
+            sends: prepared::sends(opcode, key, L::WRITES.then_some(end.other.key)),
+            receives: prepared::receives(&layout, base, key),
+            order: Single::new(end.config.send_depth, end.config.signal_every, inline),
+            flags: if inline { IBV_SEND_INLINE } else { 0 },
+            staged: 0,
+            reported: 0,
+            idle: 0,
+            handed: [0; MOST_EVENTS],
+            handed_count: 0,
+            lends: !L::WRITES && !inline,
+            lent: VecDeque::with_capacity(4 * MOST_EVENTS),
+            operation: PhantomData,
+            end,
+        }
+    }
+
+    /// Takes at most `most` completions of a queue into the list of `end`; how many.
+    #[inline(always)]
+    fn poll_queue(&mut self, queue: *mut ibv_cq, most: usize) -> usize {
+        let into = &mut self.end.lists.completions[..most];
+        // SAFETY: a live queue, and room for as many completions.
+        let found = unsafe { inline::poll_cq(queue, most as c_int, into.as_mut_ptr()) };
+        if found < 0 {
+            self.end.refuse(-found);
+            return 0;
+        }
+        (found as usize).min(most)
+    }
+
+    /// Takes the completion of a receive: a message. The last was given back.
+    #[inline(always)]
+    fn receive_one(&mut self) -> Option<Arrival> {
+        if self.poll_queue(self.received, 1) == 0 {
+            return None;
+        }
+        let completion = &self.end.lists.completions[0];
+        if completion.status != IBV_WC_SUCCESS {
+            self.end.failed(0, "receive");
+            return None;
+        }
+        let slot = completion.wr_id as u32;
+        self.handed[0] = slot;
+        self.handed_count = 1;
+        Some(Arrival { slot: Slot::arrived(slot), length: completion.byte_len })
+    }
+
+    /// Hands over what came with this completion of the list.
+    #[inline(always)]
+    fn hand_over(&mut self, number: usize) -> Option<Arrival> {
+        let completion = &self.end.lists.completions[number];
+        if completion.status != IBV_WC_SUCCESS {
+            self.end.failed(number, "receive");
+            return None;
+        }
+        let slot = completion.wr_id as u32;
+        *self.handed.get_mut(self.handed_count)? = slot;
+        self.handed_count += 1;
+        Some(Arrival { slot: Slot::arrived(slot), length: completion.byte_len })
+    }
+
+    /// Gives back the receive of the message that the last poll handed over.
+    #[inline(always)]
+    fn give_back(&mut self) {
+        if self.handed_count == 1 && !self.lends {
+            self.handed_count = 0;
+            self.post_receives(self.handed[0]);
+        } else if self.handed_count > 0 || self.lends {
+            self.give_several_back();
+        }
+    }
+
+    /// The same of several, in one list, but for those that an answer is being sent from.
+    #[inline(never)]
+    fn give_several_back(&mut self) {
+        let mut last = None;
+        let mut first = None;
+        let count = std::mem::take(&mut self.handed_count);
+        for place in 0..count {
+            self.link_receive(self.handed[place], &mut first, &mut last);
+        }
+        while let Some((send, slot)) = self.lent.front().copied()
+            && send < self.order.retired
+        {
+            self.lent.pop_front();
+            self.link_receive(slot, &mut first, &mut last);
+        }
+        let Some(first) = first else { return };
+        self.post_receives(first);
+        // Alone again, each of them.
+        let mut next = Some(first);
+        while let Some(receive) = next.and_then(|slot| self.receives.get_mut(slot as usize)) {
+            let after = std::mem::replace(&mut receive.request.next, std::ptr::null_mut());
+            // SAFETY: links lead to requests of this list, which the endpoint owns.
+            next = unsafe { after.as_ref() }.map(|request| request.wr_id as u32);
+        }
+    }
+
+    /// Adds a receive to a list that begins with `first`.
+    fn link_receive(&mut self, slot: u32, first: &mut Option<u32>, last: &mut Option<u32>) {
+        if slot == LENT {
+            return;
+        }
+        let Some(receive) = self.receives.get_mut(slot as usize) else { return };
+        let request = &raw mut receive.request;
+        match last.replace(slot).and_then(|last| self.receives.get_mut(last as usize)) {
+            Some(before) => before.request.next = request,
+            None => *first = Some(slot),
+        }
+    }
+
+    /// Posts the receives that are linked from this slot's on.
+    #[inline(always)]
+    fn post_receives(&mut self, first: u32) {
+        let Some(receive) = self.receives.get_mut(first as usize) else { return };
+        let mut bad = std::ptr::null_mut();
+        let list = &mut receive.request;
+        // SAFETY: a live queue pair; the list was linked in place, and its memory is registered and
+        // left alone until the receives complete.
+        let error = unsafe { inline::post_recv(self.pair, list, &mut bad) };
+        if error != 0 {
+            self.end.refuse(error.abs());
+        }
+    }
+
+    /// Notes that an answer is sent from an arrival: it may not be given back before it is sent.
+    #[inline(never)]
+    fn lend(&mut self, slot: u32) {
+        for place in &mut self.handed[..self.handed_count] {
+            if *place == slot {
+                *place = LENT;
+            }
+        }
+        self.lent.push_back((self.order.posted - 1, slot));
+    }
+
+    /// Takes completions of sends.
+    #[inline(never)]
+    fn reap(&mut self) {
+        let found = self.poll_queue(self.sent, MOST_EVENTS);
+        for number in 0..found {
+            let completion = &self.end.lists.completions[number];
+            if completion.status == IBV_WC_SUCCESS {
+                self.order.completed(completion.wr_id);
+            } else {
+                self.end.failed(number, self.end.config.operation.name());
+            }
+        }
+        if found > 0 {
+            self.order.settle();
+        }
+    }
+
+    /// Looks for more room in a full send queue. Who only posts must see it drain too: completions
+    /// are taken here, and reported by the next poll.
+    #[cold]
+    #[inline(never)]
+    fn has_room_now(&mut self) -> bool {
+        self.reap();
+        self.order.posted < self.order.limit
+    }
+
+    /// The sends that have completed and were not reported.
+    #[inline(always)]
+    fn completed(&mut self) -> u32 {
+        let done = self.order.free.min(self.order.posted - self.staged as u64);
+        let completed = (done - self.reported) as u32;
+        self.reported = done;
+        completed
+    }
+
+    /// Counts a poll that found nothing, and looks elsewhere from time to time.
+    #[inline(always)]
+    fn found_nothing(&mut self) {
+        self.idle = self.idle.wrapping_add(1);
+        if self.idle.is_multiple_of(LOOK_AFTER) {
+            self.look_elsewhere();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_elsewhere(&mut self) {
+        self.look_after_sends();
+        if self.idle.is_multiple_of(READ_ASYNC_AFTER) {
+            self.end.read_async_events();
+        }
+    }
+
+    /// Checks unsignalled sends: an error makes a completion by itself, and a signalled empty send
+    /// after them shows that they have completed.
+    #[cold]
+    #[inline(never)]
+    fn look_after_sends(&mut self) {
+        self.reap();
+        // A payload that was copied is free already.
+        let asks = self.staged == 0 && !self.end.queues.inline && self.order.is_silent();
+        if asks && self.end.post_nothing(0, NOTHING) {
+            self.order.ask();
+        }
     }
 }
 
-/// The configuration as the data path asks for it.
-impl<P: Path> VerbsEndpoint<P> {
-    #[inline(always)]
-    pub(super) fn operation(&self) -> Operation {
-        P::LEAN.unwrap_or(self.config.operation)
+impl<L: Lean> Endpoint for LeanEndpoint<L> {
+    #[inline]
+    fn slots(&self) -> u32 {
+        self.end.slots()
     }
 
     #[inline(always)]
-    pub(super) fn pair_count(&self) -> usize {
-        if P::IS_LEAN { 1 } else { self.queues.pairs.len() }
+    fn payload(&mut self, slot: Slot) -> &mut [u8] {
+        self.end.payload(slot)
     }
 
     #[inline(always)]
-    pub(super) fn is_datagram(&self) -> bool {
-        !P::IS_LEAN && self.config.service == Service::Ud
+    fn post(&mut self, slot: Slot, length: usize) -> Posted {
+        if self.order.posted >= self.order.limit && !self.has_room_now() {
+            return Posted::Full;
+        }
+        let place = self.staged;
+        let Some(send) = self.sends.get_mut(place) else { return Posted::Full };
+        let at = self.end.memory.layout.at(slot);
+        let mut length = length;
+        if L::WRITES {
+            self.end.memory.bytes(at + length, 1)[0] = self.end.target.marker;
+            length += 1;
+            send.request.wr.rdma.remote_addr = self.end.take_target();
+        }
+        send.piece.addr = self.end.memory.address(at);
+        send.piece.length = length as u32;
+        send.request.wr_id = self.order.posted;
+        let signalled = if self.order.take() { IBV_SEND_SIGNALED } else { 0 };
+        send.request.send_flags = self.flags | signalled;
+        send.request.next = std::ptr::null_mut();
+        let request = &raw mut send.request;
+        if let Some(before) = place.checked_sub(1).and_then(|before| self.sends.get_mut(before)) {
+            before.request.next = request;
+        }
+        if slot.has_arrived() && self.lends {
+            self.lend(slot.number() as u32);
+        }
+        self.staged = place + 1;
+        Posted::Accepted
     }
 
     #[inline(always)]
-    pub(super) fn posting(&self) -> CallStyle {
-        if P::IS_LEAN { CallStyle::Classic } else { self.config.posting }
+    fn flush(&mut self) {
+        if self.staged == 0 {
+            return;
+        }
+        self.staged = 0;
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: a live queue pair; the list is linked in place, and its memory is registered and
+        // left alone until the sends complete.
+        let error = unsafe { inline::post_send(self.pair, &mut self.sends[0].request, &mut bad) };
+        if error != 0 {
+            self.end.refuse(error.abs());
+        }
     }
 
     #[inline(always)]
-    pub(super) fn polling(&self) -> CallStyle {
-        if P::IS_LEAN { CallStyle::Classic } else { self.config.polling }
+    fn poll(&mut self, events: &mut Events) -> bool {
+        events.clear();
+        if L::WRITES {
+            self.end.watch(events);
+        } else {
+            self.give_back();
+            let most = events.most();
+            let found = if most == 0 { 0 } else { self.poll_queue(self.received, most) };
+            for number in 0..found {
+                if let Some(Arrival { slot, length }) = self.hand_over(number) {
+                    events.arrive(slot, length);
+                }
+            }
+        }
+        if self.order.awaits() {
+            self.reap();
+        }
+        events.completed = self.completed();
+        events.link = self.end.link;
+        if events.any() {
+            self.idle = 0;
+            return true;
+        }
+        self.found_nothing();
+        false
     }
 
     #[inline(always)]
-    pub(super) fn watches_memory(&self) -> bool {
-        P::LEAN.map_or(self.config.watches_memory, |lean| lean == Operation::Write)
+    fn poll_one(&mut self, _: &mut Events) -> Polled {
+        let arrival = if L::WRITES {
+            self.end.watch_one()
+        } else {
+            self.give_back();
+            self.receive_one()
+        };
+        if self.order.awaits() {
+            self.reap();
+        }
+        let completed = self.completed();
+        if arrival.is_some() {
+            self.idle = 0;
+            return Polled { arrival, completed, link: Link::Up };
+        }
+        let polled = Polled { arrival, completed, link: self.end.link };
+        if polled.any() {
+            self.idle = 0;
+        } else {
+            self.found_nothing();
+        }
+        polled
     }
 
-    #[inline(always)]
-    pub(super) fn send_only(&self) -> bool {
-        !P::IS_LEAN && self.config.send_only
+    fn live_word(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
+        self.end.live_word(slot, at)
+    }
+
+    fn final_counters(&self) -> FinalCounters {
+        self.end.final_counters()
+    }
+
+    fn wait(&mut self, events: &mut Events) {
+        if self.poll(events) {
+            return;
+        }
+        self.look_after_sends();
+        // An event between the last poll and the arming would be missed.
+        self.end.arm();
+        if self.poll(events) || (self.end.config.reaps_busily && self.order.awaits()) {
+            return;
+        }
+        self.end.sleep(self.end.config.patience);
+        self.poll(events);
     }
 }

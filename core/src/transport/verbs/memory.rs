@@ -29,10 +29,10 @@ pub struct Layout {
     send_stride: usize,
     /// From one arrival to the next, which a writer must know.
     pub arrive_stride: usize,
-    /// Payload within an arrival's slot: a cache line further where a header comes first.
-    arrive_offset: usize,
     /// Where the slots for arrivals begin.
     arrivals_at: usize,
+    /// Where the first payload of an arrival is: a cache line further where a header comes first.
+    first_arrival_at: usize,
 }
 
 impl Layout {
@@ -42,7 +42,16 @@ impl Layout {
         let send_stride = (size + 1).next_multiple_of(LINE);
         let arrive_stride = arrive_offset + send_stride;
         let arrivals_at = (sending * send_stride).next_multiple_of(4096);
-        Layout { size, sending, arriving, send_stride, arrive_stride, arrive_offset, arrivals_at }
+        let first_arrival_at = arrivals_at + arrive_offset;
+        Layout {
+            size,
+            sending,
+            arriving,
+            send_stride,
+            arrive_stride,
+            arrivals_at,
+            first_arrival_at,
+        }
     }
 
     /// What it takes at most: in huge pages.
@@ -63,7 +72,7 @@ impl Layout {
     /// Where an arrival's payload begins.
     #[inline(always)]
     pub fn arrival_at(&self, slot: usize) -> usize {
-        self.arrivals_at + slot * self.arrive_stride + self.arrive_offset
+        self.first_arrival_at + slot * self.arrive_stride
     }
 
     /// Where a slot's payload begins.
@@ -168,6 +177,39 @@ impl Memory {
         // Acquire: what was written before it is read after it.
         byte.load(Ordering::Acquire)
     }
+}
+
+/// A place in a ring of slots that are used in turn. Counted, since a division by a number that
+/// only the other end knows costs as much as ten stores.
+#[derive(Clone, Copy)]
+pub struct Lap {
+    pub slot: u64,
+    /// What stands behind the payload of a write in this lap.
+    pub marker: u8,
+}
+
+impl Lap {
+    /// Where message `number` is.
+    pub fn of(number: u64, slots: u64) -> Lap {
+        Lap { slot: number % slots, marker: marker(number / slots) }
+    }
+
+    /// Goes on to the next slot.
+    #[inline(always)]
+    pub fn advance(&mut self, slots: u64) {
+        self.slot += 1;
+        if self.slot >= slots {
+            // As `marker` of the next lap.
+            *self = Lap { slot: 0, marker: if self.marker == 255 { 1 } else { self.marker + 1 } };
+        }
+    }
+}
+
+/// What stands behind the payload of a write, for the other end to see that it has come: another in
+/// each lap, and never what fresh memory holds.
+#[inline(always)]
+fn marker(lap: u64) -> u8 {
+    (lap % 255) as u8 + 1
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //!   deep), `address` (what the ends tell each other), `states` (of a queue pair) and
 //!   `asked` (its attributes), `cm` (the connection manager instead), this file.
 //! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
-//!   posting, `order` for several queue pairs, `memory` for the slots, and `path` and `lean` for
-//!   what is settled at compile time.
+//!   posting, `order` for several queue pairs, `watch` for writes, `memory` for the slots. For one
+//!   queue pair there is `lean` instead, with `prepared` requests and its own order (`single`);
+//!   `path` says when.
 //!
 //! Operations that the other end takes no part in (reads, atomics, and writes in a stream) give no
 //! arrivals: their traffic is [`Traffic::OneSided`]. A ping-pong by write is seen in memory: one
@@ -25,12 +26,15 @@ mod memory;
 mod options;
 mod order;
 mod path;
+mod prepared;
 mod queues;
 mod receives;
 mod resources;
 mod sends;
+mod single;
 mod stamps;
 mod states;
+mod watch;
 
 use crate::host::{Tree, rdma_file, rdma_node};
 use crate::transport::*;
@@ -41,9 +45,10 @@ use cm::Connection;
 use counters::Counters;
 use endpoint::EndpointConfig;
 pub use endpoint::VerbsEndpoint;
+pub use lean::LeanEndpoint;
 use memory::{Layout, Memory};
 use options::Service;
-pub use path::{AnyPath, LeanSend, LeanWrite, Path};
+pub use path::{Lean, LeanSend, LeanWrite};
 use queues::{Depths, Queues};
 use states::End;
 use std::net::Ipv6Addr;
@@ -171,14 +176,6 @@ fn datagram_key(setup: &Setup) -> u32 {
 
 impl HalfOpen {
     fn connect(self, other: &Blob) -> Result<Connected> {
-        match lean::operation_of(&self.config(), &self.queues) {
-            Some(Operation::Send) => self.connect_over::<LeanSend>(other),
-            Some(Operation::Write) => self.connect_over::<LeanWrite>(other),
-            _ => self.connect_over::<AnyPath>(other),
-        }
-    }
-
-    fn connect_over<P: Path>(self, other: &Blob) -> Result<Connected> {
         let other = Address::read(other, &self.own)?;
         other.ip().into_iter().chain(other.cm.map(|at| at.ip())).try_for_each(check_peer)?;
         let config = self.config();
@@ -189,7 +186,7 @@ impl HalfOpen {
             .transpose()?;
         let route = route.map(|route| (route, datagram_key(&setup)));
         let before = Counters::below(Tree::default(), port_folder(&adapter.name, adapter.port));
-        let mut endpoint = VerbsEndpoint::<P>::new(queues, memory, other, route, config, before);
+        let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before);
         if !config.send_only && !config.watches_memory {
             resources::done(endpoint.post_receives().err().unwrap_or(0), "posting receives")?;
         }
@@ -204,7 +201,12 @@ impl HalfOpen {
         let granted = granted.into_iter().flatten();
         effective_settings.extend(granted.map(|(name, value)| (name.to_string(), value)));
         endpoint.connection = connection;
-        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
+        let connected = match path::lean_operation(&endpoint.config, &endpoint.queues) {
+            Some(Operation::Send) => Connected::new(LeanEndpoint::<LeanSend>::new(endpoint)),
+            Some(Operation::Write) => Connected::new(LeanEndpoint::<LeanWrite>::new(endpoint)),
+            _ => Connected::new(endpoint),
+        };
+        Ok(Connected { effective_settings, ..connected })
     }
 
     fn config(&self) -> EndpointConfig {

@@ -1,34 +1,42 @@
-//! What of an endpoint is known when its loops are compiled.
-//!
-//! The code is the same for all. Where a path fixes what others read from the configuration, the
-//! compiler leaves out what cannot happen: an option costs nothing where it is not used.
+//! Which path an end takes: what of it is known when its loops are compiled.
 
+use super::endpoint::EndpointConfig;
+use super::options::{CallStyle, Service};
+use super::queues::Queues;
 use crate::transport::Operation;
 
-/// What is fixed of an endpoint.
-pub trait Path: Send + 'static {
-    /// The operation of a lean path: one queue pair with receives of its own, RC or UC, the classic
-    /// calls, no stamps by the device. A lean write is seen in memory.
-    const LEAN: Option<Operation>;
-    /// Whether there is one.
-    const IS_LEAN: bool = Self::LEAN.is_some();
+/// What a lean path does with its messages.
+pub trait Lean: Send + 'static {
+    /// Whether it writes them into the other end's memory, where they are seen; else it sends them.
+    const WRITES: bool;
 }
 
-/// Nothing: the configuration says everything.
-pub struct AnyPath;
 /// A lean path of sends.
 pub struct LeanSend;
 /// A lean path of writes.
 pub struct LeanWrite;
 
-impl Path for AnyPath {
-    const LEAN: Option<Operation> = None;
+impl Lean for LeanSend {
+    const WRITES: bool = false;
 }
 
-impl Path for LeanSend {
-    const LEAN: Option<Operation> = Some(Operation::Send);
+impl Lean for LeanWrite {
+    const WRITES: bool = true;
 }
 
-impl Path for LeanWrite {
-    const LEAN: Option<Operation> = Some(Operation::Write);
+/// The operation of the lean path that an end may have: one queue pair with receives of its own, RC
+/// or UC, the classic calls, no stamps by the device, and no poll that sleeps.
+pub(super) fn lean_operation(config: &EndpointConfig, queues: &Queues) -> Option<Operation> {
+    let is_plain = queues.pairs.len() == 1
+        && queues.shared.is_none()
+        && queues.stamps.is_none()
+        && config.service != Service::Ud
+        && (config.posting, config.polling) == (CallStyle::Classic, CallStyle::Classic)
+        && !config.send_only
+        && !config.sleeps_for_sends;
+    match config.operation {
+        Operation::Send if is_plain && !config.watches_memory => Some(Operation::Send),
+        Operation::Write if is_plain && config.watches_memory => Some(Operation::Write),
+        _ => None,
+    }
 }

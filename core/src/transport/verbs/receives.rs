@@ -2,14 +2,13 @@
 
 use super::endpoint::VerbsEndpoint;
 use super::memory::GRH;
-use super::path::Path;
 use crate::transport::{Link, MOST_EVENTS, Operation};
 use fabric_sys::verbs::inline;
 
 /// Stands for a slot that an answer is being sent from.
 const LENT: u32 = u32::MAX;
 
-impl<P: Path> VerbsEndpoint<P> {
+impl VerbsEndpoint {
     /// Posts receives into all slots, in lists.
     pub(super) fn post_receives(&mut self) -> Result<(), i32> {
         for slot in 0..self.memory.layout.arriving as u32 {
@@ -21,7 +20,7 @@ impl<P: Path> VerbsEndpoint<P> {
     /// The queue pair whose receives use this slot; all use the shared queue where there is one.
     #[inline(always)]
     fn pair_of_slot(&self, slot: u32) -> usize {
-        match self.pair_count() {
+        match self.queues.pairs.len() {
             1 => 0,
             _ if self.queues.shared.is_some() => 0,
             _ => slot as usize / self.config.receives,
@@ -61,7 +60,7 @@ impl<P: Path> VerbsEndpoint<P> {
         // alone until the receive completes.
         let error = unsafe {
             match &self.queues.shared {
-                Some(shared) if !P::IS_LEAN => inline::post_srq_recv(shared.raw(), list, &mut bad),
+                Some(shared) => inline::post_srq_recv(shared.raw(), list, &mut bad),
                 _ => inline::post_recv(qp, list, &mut bad),
             }
         };
@@ -97,8 +96,8 @@ impl<P: Path> VerbsEndpoint<P> {
     /// Notes that an answer is sent from an arrival: it may not be given back before that is done.
     #[inline(always)]
     pub(super) fn lend(&mut self, slot: u32) {
-        let lies_elsewhere = self.operation() == Operation::WriteImm;
-        if self.watches_memory() || self.queues.inline || lies_elsewhere {
+        let lies_elsewhere = self.config.operation == Operation::WriteImm;
+        if self.config.watches_memory || self.queues.inline || lies_elsewhere {
             return;
         }
         for place in &mut self.handed[..self.handed_count] {

@@ -1,13 +1,12 @@
 //! Posts a list of sends, and checks those that make no completion.
 
 use super::endpoint::VerbsEndpoint;
-use super::path::Path;
 use crate::transport::Link;
 use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
 use std::ops::Range;
 
-impl<P: Path> VerbsEndpoint<P> {
+impl VerbsEndpoint {
     /// Checks unsignalled sends: an error makes a completion by itself, and a signalled empty send
     /// after them shows that they have completed.
     #[cold]
@@ -17,24 +16,29 @@ impl<P: Path> VerbsEndpoint<P> {
         if self.staged > 0 || self.queues.inline || self.is_datagram() {
             return;
         }
-        let (pairs, other) = (&self.queues.pairs, &self.other);
-        self.order.ask_for_tails(|pair, request| {
-            let mut nothing = ibv_send_wr {
-                wr_id: request,
-                opcode: IBV_WR_RDMA_WRITE,
-                send_flags: IBV_SEND_SIGNALED,
-                ..ibv_send_wr::default()
-            };
-            nothing.wr.rdma.remote_addr = other.memory;
-            nothing.wr.rdma.rkey = other.key;
-            let mut bad = std::ptr::null_mut();
-            // SAFETY: a live queue pair and a list of one without memory.
-            unsafe { inline::post_send(pairs[pair].raw(), &mut nothing, &mut bad) == 0 }
-        });
+        let mut order = std::mem::take(&mut self.order);
+        order.ask_for_tails(|pair, request| self.post_nothing(pair, request));
+        self.order = order;
+    }
+
+    /// Posts a signalled work request without memory to this queue pair; whether it was taken.
+    pub(super) fn post_nothing(&self, pair: usize, request: u64) -> bool {
+        let mut nothing = ibv_send_wr {
+            wr_id: request,
+            opcode: IBV_WR_RDMA_WRITE,
+            send_flags: IBV_SEND_SIGNALED,
+            ..ibv_send_wr::default()
+        };
+        nothing.wr.rdma.remote_addr = self.other.memory;
+        nothing.wr.rdma.rkey = self.other.key;
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: a live queue pair and a list of one without memory.
+        unsafe { inline::post_send(self.queues.pairs[pair].raw(), &mut nothing, &mut bad) == 0 }
     }
 
     /// The state of the link after a call that posts.
     #[cold]
+    #[inline(never)]
     pub(super) fn refuse(&mut self, errno: i32) {
         self.link = Link::Failed(errno);
     }
@@ -42,7 +46,7 @@ impl<P: Path> VerbsEndpoint<P> {
     /// The queue pair that the send at this place of the list goes to.
     #[inline(always)]
     pub(super) fn pair_of(&self, place: usize) -> usize {
-        match self.pair_count() {
+        match self.queues.pairs.len() {
             1 => 0,
             count => (self.first + place) % count,
         }
@@ -51,7 +55,7 @@ impl<P: Path> VerbsEndpoint<P> {
     /// Hands the list to `ibv_post_send`, each queue pair its share; 0 or an errno.
     #[inline(always)]
     pub(super) fn ring_classic(&mut self) -> i32 {
-        let (count, staged) = (self.pair_count(), self.staged);
+        let (count, staged) = (self.queues.pairs.len(), self.staged);
         // The last of each share ends its list.
         for send in &mut self.lists.sends[staged.saturating_sub(count)..staged] {
             send.next = std::ptr::null_mut();
@@ -64,7 +68,7 @@ impl<P: Path> VerbsEndpoint<P> {
     /// Links these sends of the list, each to the next for the same queue pair.
     #[inline(always)]
     pub(super) fn link_sends(&mut self, numbers: Range<usize>) {
-        let count = self.pair_count();
+        let count = self.queues.pairs.len();
         let sends = &mut self.lists.sends;
         for number in numbers {
             let next =
@@ -75,7 +79,7 @@ impl<P: Path> VerbsEndpoint<P> {
 
     #[inline(always)]
     fn ring_heads(&mut self) -> i32 {
-        let (count, staged) = (self.pair_count(), self.staged);
+        let (count, staged) = (self.queues.pairs.len(), self.staged);
         for head in 0..count.min(staged) {
             let pair = self.pair_of(head);
             let (qp, list) = (self.queues.pairs[pair].raw(), &mut self.lists.sends[head]);

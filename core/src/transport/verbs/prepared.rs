@@ -1,0 +1,54 @@
+//! Work requests that are written once, but for what a message changes.
+
+use super::memory::Layout;
+use crate::transport::MOST_EVENTS;
+use fabric_sys::verbs::types::*;
+
+/// A send and its piece of memory.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+pub(super) struct Send {
+    pub request: ibv_send_wr,
+    pub piece: ibv_sge,
+}
+
+/// The sends that one flush may hand over.
+pub(super) type Sends = [Send; MOST_EVENTS];
+
+/// A receive and its piece of memory.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+pub(super) struct Receive {
+    pub request: ibv_recv_wr,
+    pub piece: ibv_sge,
+}
+
+/// Sends of one operation. `key` is that of the own memory,
+/// `key_of_other` that of the memory written to.
+pub(super) fn sends(opcode: ibv_wr_opcode, key: u32, key_of_other: Option<u32>) -> Box<Sends> {
+    let mut all = Box::new([Send::default(); MOST_EVENTS]);
+    for send in &mut *all {
+        send.piece.lkey = key;
+        send.request.sg_list = &mut send.piece;
+        send.request.num_sge = 1;
+        send.request.opcode = opcode;
+        if let Some(rkey) = key_of_other {
+            send.request.wr.rdma = ibv_send_wr__bindgen_ty_2__bindgen_ty_1 { remote_addr: 0, rkey };
+        }
+    }
+    all
+}
+
+/// A receive into each slot for arrivals, of memory that begins at `base`.
+pub(super) fn receives(layout: &Layout, base: u64, key: u32) -> Box<[Receive]> {
+    let mut all = vec![Receive::default(); layout.arriving].into_boxed_slice();
+    for (slot, receive) in all.iter_mut().enumerate() {
+        receive.piece.addr = base + layout.arrival_at(slot) as u64;
+        receive.piece.length = layout.size as u32;
+        receive.piece.lkey = key;
+        receive.request.wr_id = slot as u64;
+        receive.request.sg_list = &mut receive.piece;
+        receive.request.num_sge = 1;
+    }
+    all
+}
