@@ -121,7 +121,7 @@ impl<'a> Round<'a> {
             let assignment = Box::new(self.assignment(rank, cookie));
             self.ranks[rank].send(&ToAgent::Open(case, assignment));
         }
-        let patience = Duration::from_nanos(self.case.timeout.0);
+        let patience = self.case.setup_time();
         self.each_answer(patience, "opening its endpoints", |rank, message| {
             let FromAgent::Opened(addresses) = message else { return Err(rank.unexpected()) };
             rank.addresses = addresses;

@@ -62,7 +62,7 @@ const PERFTEST_WORDS: &[Word] = &[
     option(&["-e", "--events"], "--wait block", "sleep until a completion arrives"),
     option(&["-I", "--inline-size"], "--inline SIZE", ""),
     option(&["-m"], "--mtu N", ""),
-    option(&["-q", "--qp"], "--queue-pairs N", "of each thread"),
+    option(&["-q", "--qp"], "--queue-pairs N", "of each thread, as many as there: up to 16384"),
     option(&["-Q", "--cq-mod"], "--signal-every N", ""),
     option(&["-l", "--post-list"], "--burst N", "messages posted together"),
     option(

@@ -156,6 +156,7 @@ impl<P: Path> VerbsEndpoint<P> {
         let lists: Lists = unsafe { std::mem::zeroed() };
         let mut endpoint = VerbsEndpoint {
             order: Order::new(queues.pairs.len(), config.signal_every),
+            lent: std::collections::VecDeque::with_capacity(memory.layout.arriving),
             queues,
             route,
             memory,
@@ -169,7 +170,6 @@ impl<P: Path> VerbsEndpoint<P> {
             idle: 0,
             handed: [0; MOST_EVENTS],
             handed_count: 0,
-            lent: std::collections::VecDeque::with_capacity(4 * MOST_EVENTS),
             giving: 0,
             giving_to: 0,
             target: Lap::of(0, 1),
@@ -468,7 +468,7 @@ impl<P: Path> Endpoint for VerbsEndpoint<P> {
         if self.poll(events) {
             return;
         }
-        self.look_after_sends();
+        self.look_after_all_sends();
         // An event between the last poll and the arming would be missed.
         // SAFETY: two live queues, each with a channel.
         let error = unsafe {

@@ -1,8 +1,8 @@
 //! `verbs`: RDMA through libibverbs, by the service types RC, UC and UD.
 //!
 //! * Control: `adapter` (device, port, GID), `resources` (what the library makes), `queues` (how
-//!   deep), `address` (what the ends tell each other), `states` (of a queue pair) and
-//!   `asked` (its attributes), `cm` (the connection manager instead), this file.
+//!   deep), `bounds` (at most), `address` (what the ends tell each other), `states` (of a queue
+//!   pair) and `asked` (its attributes), `cm` (the connection manager instead), this file.
 //! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
 //!   posting, `order` for several queue pairs, `memory` for the slots, and `path` and `lean` for
 //!   what is settled at compile time.
@@ -14,6 +14,7 @@
 mod adapter;
 pub mod address;
 mod asked;
+mod bounds;
 mod cm;
 mod completions;
 mod counters;
@@ -74,6 +75,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     settings: options::TABLE,
     path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
     memory_beside_slots,
+    queues: |settings| settings.count32("queue-pairs").unwrap_or(1),
     available,
     check: options::check,
     loses_with: |settings| options::service(settings).loses(),
@@ -124,8 +126,10 @@ fn open(setup: &Setup) -> Result<Opening> {
         )));
     }
     let depths = Depths::of(setup, &adapter.device);
+    bounds::check_pairs(depths.pairs, &adapter.name, &adapter.device)?;
     let size = setup.size.max(1);
     let layout = Layout::new(size, depths.slots, depths.receives as usize, service == Service::Ud);
+    bounds::check_memory(&layout, &depths)?;
     let memory = Memory::new(&adapter, layout)?;
     let queues = Queues::new(setup, &adapter, depths)?;
     let mut pairs = Vec::new();

@@ -1,6 +1,7 @@
 //! What can be asked of the verbs transport, and what of it goes together.
 
 pub use super::order::MOST_QUEUE_PAIRS;
+use super::order::check_requests;
 use crate::options::{OptionDef, OptionTable, named_enum, names, parse_count};
 use crate::transport::per_end::{DeviceName, Number, PerEnd};
 use crate::transport::{Operation, Role, Settings, Traffic, TransportRequest, settings};
@@ -302,6 +303,8 @@ pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
     let is_inline = inline(settings).is_some_and(|bytes| u64::from(bytes) >= size);
     let sends_and_receives = matches!(traffic, Traffic::Echo { .. } | Traffic::Both);
     let (stamps_send, stamps_complete) = (settings.stamps_send(), stamps_complete(settings));
+    let number = |name| settings.get(name).unwrap_or(1);
+    check_requests(number("queue-pairs"), number("send-depth"))?;
     Err(if !supported.contains(&operation) {
         format!("--service {by} does not support --operation {with}: use {}", names(supported))
     } else if operation.is_atomic() && size != 8 {

@@ -28,6 +28,9 @@ const SEND_DEPTH: u32 = 128;
 const RECEIVE_DEPTH: u32 = 512;
 /// The fewest receives.
 pub const LEAST_RECEIVES: u32 = 16;
+/// Sends on their way over all queue pairs where nothing is asked for: their queues take some
+/// 64 MiB.
+const SEND_DEPTHS: u32 = 1 << 18;
 /// Most memory for one direction's slots.
 const MOST_BYTES: usize = 64 << 20;
 
@@ -49,11 +52,13 @@ impl Depths {
         let pairs = settings.count32("queue-pairs").unwrap_or(1);
         let shares_receives = settings.flag("shared-receive-queue");
         let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_RECEIVES) - 1;
-        // All queue pairs complete into one queue.
-        let most = limit(max_qp_wr).min((limit(max_cqe) / pairs).max(1));
+        // All queue pairs complete into one queue, with one more for each that asks for the others.
+        let entries = limit(max_cqe) + 1;
+        let most = limit(max_qp_wr).min((entries / pairs).saturating_sub(1).max(1));
         let fit = (MOST_BYTES / (setup.size + 64)).clamp(2, 1 << 20) as u32;
         let window = setup.window.clamp(1, fit);
-        let send = settings.count32("send-depth").unwrap_or(SEND_DEPTH.max(window)).min(most);
+        let usual = SEND_DEPTH.max(window).min((SEND_DEPTHS / pairs).max(window.div_ceil(pairs)));
+        let send = settings.count32("send-depth").unwrap_or(usual).min(most);
         let slots = window.min(send.saturating_mul(pairs)) as usize;
         let asked = settings.count32("receive-depth").unwrap_or(match setup.traffic {
             // Twice what is on the way: a slot is never overwritten while it is looked at.
@@ -62,7 +67,10 @@ impl Depths {
             Traffic::OneSided => slots as u32,
         });
         let fit_each = (fit / pairs).max(2);
-        let most = if shares_receives { limit(max_srq_wr) } else { most };
+        let most = match shares_receives {
+            true => limit(max_srq_wr).min(entries),
+            false => limit(max_qp_wr).min((entries / pairs).max(1)),
+        };
         let receive = asked
             .max(LEAST_RECEIVES.min(fit_each))
             .min(fit_each.max(2 * window.div_ceil(pairs)))
