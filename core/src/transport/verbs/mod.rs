@@ -2,7 +2,8 @@
 //!
 //! * Control: `adapter` (device, port, GID), `resources` (what the library makes), `queues` (how
 //!   deep), `bounds` (at most), `address` (what the ends tell each other), `states` (of a queue
-//!   pair) and `asked` (its attributes), `cm` (the connection manager instead), this file.
+//!   pair) and `asked` (its attributes), `cm` (the connection manager instead), `memory_kind`,
+//!   `foreign` and `gpu` (memory that is not this host's), this file.
 //! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
 //!   posting, `order` for several queue pairs, `memory` for the slots, and `path` and `lean` for
 //!   what is settled at compile time.
@@ -21,8 +22,11 @@ mod counters;
 mod endpoint;
 mod errors;
 mod extended;
+mod foreign;
+mod gpu;
 mod lean;
 mod memory;
+mod memory_kind;
 mod options;
 mod order;
 mod path;
@@ -43,6 +47,7 @@ use counters::Counters;
 use endpoint::EndpointConfig;
 pub use endpoint::VerbsEndpoint;
 use memory::{Layout, Memory};
+use memory_kind::MemoryKind;
 use options::Service;
 pub use path::{AnyPath, LeanSend, LeanWrite, Path};
 use queues::{Depths, Queues};
@@ -109,7 +114,8 @@ fn memory_beside_slots(setup: &Setup) -> u64 {
 fn available() -> Result<(), String> {
     let tried = Adapter::choose(&Settings::default(), Role::Client).and_then(|adapter| {
         // A limit on locked memory is only met by registering some.
-        Memory::new(&adapter, Layout::new(TRIED_BYTES, 1, 1, false)).map(drop)
+        let layout = Layout::new(TRIED_BYTES, 1, 1, false);
+        Memory::new(&adapter, layout, MemoryKind::Host).map(drop)
     });
     tried.map_err(|error| error.to_string())
 }
@@ -125,12 +131,16 @@ fn open(setup: &Setup) -> Result<Opening> {
             setup.size, adapter.name
         )));
     }
-    let depths = Depths::of(setup, &adapter.device);
+    let kind = MemoryKind::of(settings, setup.role);
+    let of_device = (kind == MemoryKind::Device)
+        .then(|| foreign::device_bytes(&adapter.domain.parent, &adapter.name))
+        .transpose()?;
+    let depths = Depths::of(setup, &adapter.device, of_device);
     bounds::check_pairs(depths.pairs, &adapter.name, &adapter.device)?;
     let size = setup.size.max(1);
     let layout = Layout::new(size, depths.slots, depths.receives as usize, service == Service::Ud);
     bounds::check_memory(&layout, &depths)?;
-    let memory = Memory::new(&adapter, layout)?;
+    let memory = Memory::new(&adapter, layout, kind)?;
     let queues = Queues::new(setup, &adapter, depths)?;
     let mut pairs = Vec::new();
     for qp in &queues.pairs {
@@ -282,6 +292,8 @@ impl HalfOpen {
             ("post", config.posting.name().into()),
             ("poll", config.polling.name().into()),
             ("pages", pages.into()),
+            ("memory", MemoryKind::of(settings, self.setup.role).to_string()),
+            ("registered_by", self.memory.way.into()),
             ("on_demand", settings.text("on-demand").unwrap_or("off").into()),
         ];
         let node = rdma_node(&Tree::default(), Some(&adapter.name));

@@ -1,6 +1,7 @@
 //! The queues of an end, as deep as the case needs them.
 
 use super::adapter::Adapter;
+use super::memory_kind::MemoryKind;
 use super::options::{self, CallStyle, INLINE_AUTO, Service};
 use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
 use super::stamps::Stamps;
@@ -38,16 +39,23 @@ impl Depths {
     /// What a case needs, within what any device has: 2^15 work requests of a queue are usual.
     pub fn of_most(setup: &Setup) -> Depths {
         let most = 1 << 20;
-        Depths::within(setup, [most; 3])
+        Depths::within(setup, [most; 3], MOST_BYTES)
     }
 
-    /// What a case needs, within what the device has.
-    pub fn of(setup: &Setup, device: &ibv_device_attr) -> Depths {
-        Depths::within(setup, [device.max_qp_wr, device.max_cqe, device.max_srq_wr])
+    /// What a case needs, within what the device has, and its memory where the slots are in it.
+    pub fn of(setup: &Setup, device: &ibv_device_attr, device_bytes: Option<usize>) -> Depths {
+        // Both directions, each on pages of its own.
+        let most = device_bytes.map_or(MOST_BYTES, |bytes| bytes.saturating_sub(4096) / 2);
+        let limits = [device.max_qp_wr, device.max_cqe, device.max_srq_wr];
+        Depths::within(setup, limits, most.min(MOST_BYTES))
     }
 
     /// The limits are those of a queue pair, a completion queue and a shared receive queue.
-    fn within(setup: &Setup, [max_qp_wr, max_cqe, max_srq_wr]: [i32; 3]) -> Depths {
+    fn within(
+        setup: &Setup,
+        [max_qp_wr, max_cqe, max_srq_wr]: [i32; 3],
+        most_bytes: usize,
+    ) -> Depths {
         let settings = &setup.settings;
         let pairs = settings.count32("queue-pairs").unwrap_or(1);
         let shares_receives = settings.flag("shared-receive-queue");
@@ -55,7 +63,7 @@ impl Depths {
         // All queue pairs complete into one queue, with one more for each that asks for the others.
         let entries = limit(max_cqe) + 1;
         let most = limit(max_qp_wr).min((entries / pairs).saturating_sub(1).max(1));
-        let fit = (MOST_BYTES / (setup.size + 64)).clamp(2, 1 << 20) as u32;
+        let fit = (most_bytes / (setup.size + 64)).clamp(2, 1 << 20) as u32;
         let window = setup.window.clamp(1, fit);
         let usual = SEND_DEPTH.max(window).min((SEND_DEPTHS / pairs).max(window.div_ceil(pairs)));
         let send = settings.count32("send-depth").unwrap_or(usual).min(most);
@@ -129,7 +137,9 @@ impl Queues {
         let marker = usize::from(operation == Operation::Write);
         let length = (setup.size + marker) as u32;
         let most = asked.unwrap_or(INLINE_AUTO);
-        let wants = length <= most && operation.carries_payload() && !settings.stamps_send();
+        let is_read_late =
+            settings.stamps_send() || MemoryKind::of(settings, setup.role) != MemoryKind::Host;
+        let wants = length <= most && operation.carries_payload() && !is_read_late;
         let extended = settings.choice("post") == Some(CallStyle::Extended);
         let attributes = |inline: u32| ibv_qp_init_attr_ex {
             send_cq: self.send.raw(),
