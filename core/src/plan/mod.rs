@@ -305,8 +305,12 @@ impl<P, S> Case<P, S> {
 
     /// Longest time in which a rank opens or connects its endpoints.
     pub fn setup_time(&self) -> Duration {
-        let queues = u32::try_from(self.queues()).unwrap_or(u32::MAX);
-        Duration::from_nanos(self.timeout.0).saturating_add(QUEUE_SETUP.saturating_mul(queues))
+        Duration::from_nanos(self.timeout.0).saturating_add(self.queue_time())
+    }
+
+    /// How long its queue pairs take to be made, connected or released.
+    pub fn queue_time(&self) -> Duration {
+        QUEUE_SETUP.saturating_mul(u32::try_from(self.queues()).unwrap_or(u32::MAX))
     }
 }
 

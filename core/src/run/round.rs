@@ -386,7 +386,7 @@ impl<'a> Round<'a> {
             let rank = &mut self.ranks[rank];
             // A broken one is killed where it is dropped, and its end says nothing.
             let agent = rank.agent.take().filter(|_| !rank.is_broken);
-            deaths.extend(agent.and_then(Agent::end));
+            deaths.extend(agent.and_then(|agent| agent.end(self.case.queue_time())));
         }
         (self.ranks, Fault::with_deaths(fault, deaths))
     }
