@@ -9,6 +9,10 @@
 mod bounded;
 #[path = "verbs/devices.rs"]
 mod devices;
+#[path = "verbs/gpu.rs"]
+mod gpu;
+#[path = "verbs/many.rs"]
+mod many;
 #[path = "verbs/pools.rs"]
 mod pools;
 #[path = "verbs/refusals.rs"]

@@ -6,6 +6,7 @@
 //! up by name; those that a header defines in line are written here again, through the same tables
 //! of the provider that C uses, so that they cost the same one indirect call.
 
+pub mod accelerator;
 mod library;
 pub mod verbs;
 

@@ -3,7 +3,7 @@
 use crate::{has_device, run};
 
 /// The command with `words` is refused as invalid, by a sentence with `names` in it.
-fn assert_refused(words: &str, names: &str) {
+pub fn assert_refused(words: &str, names: &str) {
     let refused = run(&format!("{words} --transport verbs --count 100"));
     let told = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{words}: {told}");

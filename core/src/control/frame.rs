@@ -72,6 +72,8 @@ pub fn read_body(channel: &mut impl Read) -> Result<Vec<u8>, FrameError> {
 mod tests {
     use super::*;
     use crate::control::protocol::{FromAgent, ToAgent};
+    use crate::plan::request::{MOST_QUEUES, MOST_THREADS};
+    use crate::transport::Blob;
     use proptest::prelude::*;
 
     proptest! {
@@ -104,6 +106,15 @@ mod tests {
                 format!("{sent:?}").replace(r"\u{1b}", r"\\u{1b}").replace(r"\u{7}", r"\\u{7}");
             assert_eq!(format!("{read:?}"), plain);
         }
+    }
+
+    #[test]
+    fn the_addresses_of_as_many_queue_pairs_as_a_rank_has_fit_a_frame() {
+        let of_thread = 128 + 8 * MOST_QUEUES as usize / MOST_THREADS as usize;
+        let all = vec![vec![Blob(vec![0xff; of_thread])]; MOST_THREADS as usize];
+        let mut channel = Vec::new();
+        write(&mut channel, &FromAgent::Opened(all.clone())).unwrap();
+        write(&mut channel, &ToAgent::Connect(all)).unwrap();
     }
 
     #[test]

@@ -174,13 +174,21 @@ fn hypervisor_vendor() -> Option<String> {
     None
 }
 
+/// Bytes of a row of `/proc/meminfo`.
+fn memory_of(info: &str, key: &str) -> Option<u64> {
+    let kib = value_of(info, key, ':')?;
+    kib.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Bytes that processes may still take without swapping, as the kernel estimates it.
+pub fn available_memory(tree: &Tree) -> Option<u64> {
+    memory_of(&tree.text("/proc/meminfo")?, "MemAvailable")
+}
+
 impl Memory {
     fn read(tree: &Tree) -> Memory {
         let info = tree.text("/proc/meminfo").unwrap_or_default();
-        let bytes = |key: &str| {
-            let kib = value_of(&info, key, ':')?;
-            kib.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
+        let bytes = |key: &str| memory_of(&info, key);
         let huge = tree.text("/sys/kernel/mm/transparent_hugepage/enabled");
         // The soft limit: `Max locked memory  8388608  8388608  bytes`.
         let limits = tree.text("/proc/self/limits").unwrap_or_default();

@@ -43,6 +43,7 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The time of a round that its user ends: ten years, which every clock still counts.
 pub const FOREVER: Span = Span(10 * 365 * 86_400 * 1_000_000_000);
@@ -318,7 +319,29 @@ impl<P, S> Case<P, S> {
     pub fn threads(&self) -> u32 {
         self.topology.threads_of(Role::Client).max(1)
     }
+
+    /// Queue pairs of the rank that has the most, each with an address.
+    pub fn queues(&self) -> u64 {
+        let of_endpoint = u64::from((self.transport.descriptor().queues)(&self.settings));
+        let ends = (0..self.topology.ranks.len()).map(|rank| self.topology.endpoints_of(rank));
+        let of_thread = of_endpoint.saturating_mul(ends.max().unwrap_or(1).into());
+        of_thread.saturating_mul(self.topology.most_threads().into())
+    }
+
+    /// Longest time in which a rank opens or connects its endpoints.
+    pub fn setup_time(&self) -> Duration {
+        Duration::from_nanos(self.timeout.0).saturating_add(self.queue_time())
+    }
+
+    /// How long its queue pairs take to be made, connected or released.
+    pub fn queue_time(&self) -> Duration {
+        QUEUE_SETUP.saturating_mul(u32::try_from(self.queues()).unwrap_or(u32::MAX))
+    }
 }
+
+/// How long a queue pair is waited for beside `--timeout`: the connection manager takes four
+/// messages, and an adapter's firmware some 0.1 ms for each change of a state.
+const QUEUE_SETUP: Duration = Duration::from_millis(4);
 
 /// What was asked for. `None`: the default of the pattern.
 #[derive(Clone, Debug)]

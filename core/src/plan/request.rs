@@ -331,8 +331,17 @@ fn check_spec(case: &Case) -> Result<(), UsageError> {
     case.pattern.check_foreign(case).map_err(UsageError)
 }
 
+/// Most queue pairs of a rank: their addresses, of at most 8 B each, take half of a control frame.
+pub(crate) const MOST_QUEUES: u64 = 1 << 16;
+
 /// What pattern and transport have to say of options, size and wait mode together.
 fn check_together(case: &Case) -> Result<(), UsageError> {
+    let queues = case.queues();
+    ensure!(
+        queues <= MOST_QUEUES,
+        "{queues} queue pairs of one process are too many: use --queue-pairs, --threads and \
+         connections that make at most {MOST_QUEUES}"
+    );
     let profile = case.profile();
     let request = TransportRequest {
         size: case.size.0,

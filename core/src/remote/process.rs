@@ -113,10 +113,10 @@ impl Agent {
         }
     }
 
-    /// Closes its channel, waits for its exit, then kills it. Describes an exit that was not
-    /// orderly.
-    pub fn end(mut self) -> Option<String> {
-        match self.close() {
+    /// Closes its channel, waits for its exit for this time beside the usual one, then kills it.
+    /// Describes an exit that was not orderly.
+    pub fn end(mut self, beside: Duration) -> Option<String> {
+        match self.close_within(LAST_WORDS.saturating_add(beside)) {
             Some(status) => self.describe(status),
             None => Some(format!("{} did not exit and was killed", self.name())),
         }
@@ -124,8 +124,12 @@ impl Agent {
 
     /// Closes its channel and waits for its exit; `None`: it had to be killed.
     pub fn close(&mut self) -> Option<ExitStatus> {
+        self.close_within(LAST_WORDS)
+    }
+
+    fn close_within(&mut self, patience: Duration) -> Option<ExitStatus> {
         self.input = None;
-        match child::wait(&mut self.child.0, LAST_WORDS, || false) {
+        match child::wait(&mut self.child.0, patience, || false) {
             Ok(Exit::Done(status)) => Some(status),
             _ => None,
         }

@@ -122,7 +122,7 @@ impl<'a> Round<'a> {
             let assignment = Box::new(self.assignment(rank, cookie));
             self.ranks[rank].send(&ToAgent::Open(case, assignment));
         }
-        let patience = Duration::from_nanos(self.case.timeout.0);
+        let patience = self.case.setup_time();
         self.each_answer(patience, "opening its endpoints", |rank, message| {
             let FromAgent::Opened(addresses) = message else { return Err(rank.unexpected()) };
             rank.addresses = addresses;
@@ -399,7 +399,7 @@ impl<'a> Round<'a> {
             let rank = &mut self.ranks[rank];
             // A broken one is killed where it is dropped, and its end says nothing.
             let agent = rank.agent.take().filter(|_| !rank.is_broken);
-            deaths.extend(agent.and_then(Agent::end));
+            deaths.extend(agent.and_then(|agent| agent.end(self.case.queue_time())));
         }
         (self.ranks, Fault::with_deaths(fault, deaths))
     }

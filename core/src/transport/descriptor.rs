@@ -40,6 +40,8 @@ pub struct Descriptor {
     /// Most bytes of memory that an end takes beside two slots for each message of its window: what
     /// a controller may make an agent take is counted before anything is opened.
     pub memory_beside_slots: fn(&Setup) -> u64,
+    /// Queue pairs of an end, each of which has an address that the ends exchange.
+    pub queues: fn(&Settings) -> u32,
     /// Opens one end.
     pub open: fn(&Setup) -> Result<Opening>,
     /// Whether it works on this machine; if not, why, in a sentence.
@@ -85,6 +87,7 @@ impl Descriptor {
             settings: &[],
             path: "",
             memory_beside_slots: |_| 0,
+            queues: |_| 1,
             open,
             available: || Ok(()),
             check: |_| Ok(()),

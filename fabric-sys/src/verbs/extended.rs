@@ -82,7 +82,57 @@ pub unsafe fn modify_cq(cq: *mut ibv_cq, attributes: *mut ibv_modify_cq_attr) ->
     }
 }
 
+/// The function that frees device memory, where the provider has it.
+///
+/// # Safety
+/// `context` is live.
+pub unsafe fn free_dm(context: *mut ibv_context) -> Option<FreeDm> {
+    // SAFETY: the caller's promise.
+    let around = unsafe { around(context) };
+    if around.is_null() {
+        return None;
+    }
+    // SAFETY: as above; the member is read where the table reaches so far.
+    unsafe { (*around).free_dm.filter(|_| reaches(around, offset_of!(verbs_context, free_dm))) }
+}
+
+/// Frees what [`alloc_dm`] has made; 0 or an errno.
+// SAFETY: the type of a function that is called with live device memory, once.
+pub type FreeDm = unsafe extern "C" fn(*mut ibv_dm) -> c_int;
+
+/// Registers device memory, from its begin on; null (with errno) where the provider cannot.
+///
+/// # Safety
+/// `pd` and `dm` are live, of one device.
+pub unsafe fn reg_dm_mr(
+    pd: *mut ibv_pd,
+    dm: *mut ibv_dm,
+    length: usize,
+    access: u32,
+) -> *mut ibv_mr {
+    // SAFETY: a live domain has a live context.
+    let around = unsafe { around((*pd).context) };
+    if around.is_null() {
+        return null_mut();
+    }
+    // SAFETY: as above; the member is read where the table reaches so far.
+    unsafe {
+        match (*around).reg_dm_mr {
+            Some(call) if reaches(around, offset_of!(verbs_context, reg_dm_mr)) => {
+                call(pd, dm, 0, length, access)
+            }
+            _ => null_mut(),
+        }
+    }
+}
+
 extended! {
+    /// Allocates memory of the device; null (with errno) where the provider cannot.
+    ///
+    /// # Safety
+    /// `context` is live and `attributes` well formed.
+    fn alloc_dm(attributes: *mut ibv_alloc_dm_attr) -> *mut ibv_dm, else null_mut();
+
     /// Makes an extended queue pair; null (with errno) where the provider cannot.
     ///
     /// # Safety

@@ -76,6 +76,34 @@ functions! {
 }
 
 functions! {
+    /// What libibverbs has since rdma-core 34: memory that another driver exports.
+    DmaBuf of Known {
+        soname: "libibverbs.so.1",
+        debian: "libibverbs1",
+        redhat: "libibverbs",
+    };
+    ibv_reg_dmabuf_mr(
+        pd: *mut ibv_pd,
+        offset: u64,
+        length: usize,
+        iova: u64,
+        descriptor: c_int,
+        access: c_int
+    ) -> *mut ibv_mr;
+}
+
+functions! {
+    /// What libibverbs has since rdma-core 30: enhanced connection establishment.
+    Ece of Known {
+        soname: "libibverbs.so.1",
+        debian: "libibverbs1",
+        redhat: "libibverbs",
+    };
+    ibv_query_ece(qp: *mut ibv_qp, ece: *mut ibv_ece) -> c_int;
+    ibv_set_ece(qp: *mut ibv_qp, ece: *mut ibv_ece) -> c_int;
+}
+
+functions! {
     /// Functions of librdmacm.
     Cm of Known {
         soname: "librdmacm.so.1",
@@ -122,6 +150,18 @@ functions! {
 pub fn verbs() -> Result<&'static Verbs, Missing> {
     static OPENED: OnceLock<Result<Verbs, Missing>> = OnceLock::new();
     OPENED.get_or_init(Verbs::load).as_ref().map_err(Clone::clone)
+}
+
+/// What registers a dma-buf, looked up once.
+pub fn dma_buf() -> Result<&'static DmaBuf, Missing> {
+    static OPENED: OnceLock<Result<DmaBuf, Missing>> = OnceLock::new();
+    OPENED.get_or_init(DmaBuf::load).as_ref().map_err(Clone::clone)
+}
+
+/// What enhances the establishment of connections, looked up once.
+pub fn ece() -> Result<&'static Ece, Missing> {
+    static OPENED: OnceLock<Result<Ece, Missing>> = OnceLock::new();
+    OPENED.get_or_init(Ece::load).as_ref().map_err(Clone::clone)
 }
 
 /// librdmacm, opened once.

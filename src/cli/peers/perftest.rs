@@ -62,7 +62,7 @@ const PERFTEST_WORDS: &[Word] = &[
     option(&["-e", "--events"], "--wait block", "sleep until a completion arrives"),
     option(&["-I", "--inline-size"], "--inline SIZE", ""),
     option(&["-m"], "--mtu N", ""),
-    option(&["-q", "--qp"], "--queue-pairs N", "of each thread"),
+    option(&["-q", "--qp"], "--queue-pairs N", "of each thread, as many as there: up to 16384"),
     option(&["-Q", "--cq-mod"], "--signal-every N", ""),
     option(&["-l", "--post-list"], "--burst N", "messages posted together"),
     option(
@@ -202,15 +202,11 @@ const PERFTEST_WORDS: &[Word] = &[
     ),
     nothing(
         &[
-            "--use-cuda",
             "--use-cuda-bus-id",
-            "--use-cuda-dmabuf",
             "--use-cuda-pcie-mapping",
             "--use-data-direct",
             "--cuda-mem-type",
             "--gpu-touch",
-            "--use-rocm",
-            "--use-rocm-dmabuf",
             "--use-musa",
             "--use-musa-bus-id",
             "--use-musa-dmabuf",
@@ -223,10 +219,21 @@ const PERFTEST_WORDS: &[Word] = &[
             "--use-opencl",
             "--opencl-platform-id",
         ],
-        "memory of accelerators is not measured",
+        "not there: a GPU of NVIDIA or AMD is named by its number, and its memory allocated as usual",
+    ),
+    option(
+        &["--use-cuda", "--use-cuda-dmabuf"],
+        "--memory cuda:N",
+        "one-sided operations only; a dma-buf where both drivers can, else by address",
+    ),
+    option(&["--use-rocm", "--use-rocm-dmabuf"], "--memory rocm:N", "as `--use-cuda`"),
+    option(
+        &["--use-ib-dm-dmabuf"],
+        "--memory KIND",
+        "`device`, for one-sided operations; registered by `ibv_reg_dm_mr`",
     ),
     nothing(
-        &["--use-ib-dm-dmabuf", "--mmap", "--mmap-offset", "--use-null-mr", "--mr-per-qp"],
+        &["--mmap", "--mmap-offset", "--use-null-mr", "--mr-per-qp"],
         "payloads are in memory of the process, in one region",
     ),
     nothing(

@@ -38,8 +38,8 @@ pub struct Address {
     pub cm: Option<std::net::SocketAddr>,
 }
 
-/// The longest blob that an address can be: 10 B for a queue pair, and the rest.
-const MOST_BLOB: usize = 256 + 10 * MOST_QUEUE_PAIRS as usize;
+/// The longest blob that an address can be: 8 B for a queue pair, and the rest.
+const MOST_BLOB: usize = 256 + 8 * MOST_QUEUE_PAIRS as usize;
 
 impl Address {
     /// As the control channel carries it.
@@ -138,6 +138,17 @@ mod tests {
         assert!(Address::read(&beyond.blob(), &own).is_err());
         let on_infiniband = Address { lid: 3, ..address() };
         assert!(Address::read(&on_infiniband.blob(), &own).is_err());
+    }
+
+    #[test]
+    fn each_of_the_most_queue_pairs_has_its_part_of_a_frame() {
+        let pairs = vec![(0x00ff_ffff, 0x00ff_ffff); MOST_QUEUE_PAIRS as usize];
+        let own = Address { pairs, ..address() };
+        let blob = own.blob();
+        assert!(blob.0.len() <= 8 * MOST_QUEUE_PAIRS as usize + 128, "{} B", blob.0.len());
+        assert_eq!(Address::read(&blob, &own).unwrap(), own);
+        let pairs = vec![(1, 1); 2 * MOST_BLOB];
+        assert!(Address::from_blob(&Address { pairs, ..address() }.blob()).is_err());
     }
 
     #[test]

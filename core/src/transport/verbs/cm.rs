@@ -117,7 +117,7 @@ impl Connection {
     }
 
     /// Takes the client's connection for queue pair `number`.
-    fn accept(&self, number: u8, qp: &QueuePair, end: &End<'_>) -> Result<Identifier> {
+    fn accept(&self, number: u16, qp: &QueuePair, end: &End<'_>) -> Result<Identifier> {
         let id = self.request(number)?;
         ready(&id, qp, end)?;
         let mut parameters = parameters(qp, end, &[]);
@@ -131,7 +131,7 @@ impl Connection {
     }
 
     /// The request for queue pair `number` of this run; others are rejected.
-    fn request(&self, number: u8) -> Result<Identifier> {
+    fn request(&self, number: u16) -> Result<Identifier> {
         let deadline = self.setup.deadline();
         loop {
             let event = self.next(&deadline, "a request for a connection")?;
@@ -162,7 +162,7 @@ impl Connection {
     }
 
     /// Connects queue pair `number` to the server's.
-    fn connect(&self, number: u8, qp: &QueuePair, end: &End<'_>) -> Result<Identifier> {
+    fn connect(&self, number: u16, qp: &QueuePair, end: &End<'_>) -> Result<Identifier> {
         let Some(server) = end.other.cm else { return Err(SetupError::Address) };
         let source = address_of(end.adapter)?;
         let (id, cm) = (self.identifier()?, self.events.library);
@@ -177,7 +177,7 @@ impl Connection {
         let value = unsafe { (cm.rdma_resolve_route)(id.raw(), milliseconds) };
         done(value, format_args!("finding the route to {server}"))?;
         self.await_event(&id, RDMA_CM_EVENT_ROUTE_RESOLVED, "the route")?;
-        let greeting = [self.setup.cookie.as_slice(), &[number]].concat();
+        let greeting = [self.setup.cookie.as_slice(), &number.to_le_bytes()].concat();
         let mut parameters = parameters(qp, end, &greeting);
         // SAFETY: as above; the greeting lives through the call.
         let value = unsafe { (cm.rdma_connect)(id.raw(), &mut parameters) };
@@ -287,9 +287,9 @@ unsafe fn peer_of(id: &rdma_cm_id) -> Option<IpAddr> {
 }
 
 /// Whether a request is of this run and for this queue pair: the cookie and the number of the
-/// queue pair. What follows is padding.
-fn greets(data: &[u8], cookie: &[u8; 32], number: u8) -> bool {
-    data.starts_with(&[&cookie[..], &[number]].concat())
+/// queue pair (2 bytes, the lower first). What follows is padding.
+fn greets(data: &[u8], cookie: &[u8; 32], number: u16) -> bool {
+    data.starts_with(&[&cookie[..], &number.to_le_bytes()].concat())
 }
 
 fn parameters(qp: &QueuePair, end: &End<'_>, greeting: &[u8]) -> rdma_conn_param {
@@ -401,10 +401,10 @@ mod tests {
         let cookie = [7; 32];
         let mut data = vec![0; 56];
         data[..32].copy_from_slice(&cookie);
-        data[32] = 3;
-        assert!(greets(&data, &cookie, 3));
-        assert!(!greets(&data, &cookie, 2) && !greets(&data, &[8; 32], 3));
-        assert!(!greets(&data[..32], &cookie, 3) && !greets(&[], &cookie, 0));
+        data[32..34].copy_from_slice(&[3, 1]);
+        assert!(greets(&data, &cookie, 259));
+        assert!(!greets(&data, &cookie, 3) && !greets(&data, &[8; 32], 259));
+        assert!(!greets(&data[..33], &cookie, 259) && !greets(&[], &cookie, 0));
     }
 
     #[test]

@@ -127,6 +127,7 @@ impl VerbsEndpoint {
         let lists: Lists = unsafe { std::mem::zeroed() };
         let mut endpoint = VerbsEndpoint {
             order: Order::new(queues.pairs.len(), config.signal_every),
+            lent: std::collections::VecDeque::with_capacity(memory.layout.arriving),
             queues,
             route,
             memory,
@@ -140,7 +141,6 @@ impl VerbsEndpoint {
             idle: 0,
             handed: [0; MOST_EVENTS],
             handed_count: 0,
-            lent: std::collections::VecDeque::with_capacity(4 * MOST_EVENTS),
             giving: 0,
             giving_to: 0,
             target: Lap::of(0, 1),
@@ -404,7 +404,7 @@ impl Endpoint for VerbsEndpoint {
         if self.poll(events) {
             return;
         }
-        self.look_after_sends();
+        self.look_after_all_sends();
         // An event between the last poll and the arming would be missed.
         self.arm();
         if self.poll(events) {

@@ -1,6 +1,8 @@
 //! The registered memory of an end: slots for sending, then slots in which messages arrive.
 
 use super::adapter::Adapter;
+use super::foreign::{self, Foreign, Registered};
+use super::memory_kind::MemoryKind;
 use super::options::{self, OnDemand};
 use super::resources::Registration;
 use super::states::REMOTE_ACCESS;
@@ -109,17 +111,24 @@ fn map(bytes: usize, huge_pages: bool) -> Result<MmapRaw> {
 pub struct Memory {
     // Dropped in this order: the adapter first.
     pub registration: Registration,
+    /// Who keeps registered memory that is not this host's: the mapping is not registered then, and
+    /// takes what is written of payloads that nobody reads.
+    foreign: Option<Foreign>,
     mapping: Arc<MmapRaw>,
     /// Where the mapping begins, and its length: what a message needs, without the way there.
     base: *mut u8,
     length: usize,
+    /// Where the registered memory begins for work requests.
+    address: u64,
+    /// The function that has registered it.
+    pub way: &'static str,
     /// Where what lies in it.
     pub layout: Layout,
 }
 
 impl Memory {
     /// Maps, touches and registers it.
-    pub fn new(adapter: &Adapter, layout: Layout) -> Result<Memory> {
+    pub fn new(adapter: &Adapter, layout: Layout, kind: MemoryKind) -> Result<Memory> {
         let mapping = Arc::new(map(layout.bytes(), adapter.settings.flag("huge-pages"))?);
         let mut access = IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS;
         if adapter.settings.flag("relaxed-ordering") {
@@ -134,17 +143,27 @@ impl Memory {
                 (at, bytes) = (std::ptr::null_mut(), usize::MAX);
             }
         }
-        // SAFETY: the registration goes before the mapping.
-        let registration = unsafe { adapter.domain.register(at, bytes, access as i32)? };
         let (base, length) = (mapping.as_mut_ptr(), mapping.len());
-        Ok(Memory { registration, mapping, base, length, layout })
+        let (registration, foreign, address, way) = match kind {
+            MemoryKind::Host => {
+                // SAFETY: the registration goes before the mapping.
+                let made = unsafe { adapter.domain.register(at, bytes, access as i32)? };
+                (made, None, base as u64, "ibv_reg_mr")
+            }
+            _ => {
+                let made = foreign::register(adapter, kind, layout.bytes(), access)?;
+                let Registered { registration, keeper, address, way } = made;
+                (registration, Some(keeper), address, way)
+            }
+        };
+        Ok(Memory { registration, foreign, mapping, base, length, address, way, layout })
     }
 
     /// The address of a place, as work requests want it.
     #[inline(always)]
     pub fn address(&self, at: usize) -> u64 {
         debug_assert!(at < self.length);
-        self.base as u64 + at as u64
+        self.address + at as u64
     }
 
     /// The bytes of a place.
@@ -158,7 +177,8 @@ impl Memory {
 
     /// Eight bytes that may be written while they are posted.
     pub fn live(&self, at: usize) -> Option<LiveWord> {
-        let (fits, mapping) = (at.is_multiple_of(8) && at + 8 <= self.mapping.len(), &self.mapping);
+        let is_read = self.foreign.is_none() && at + 8 <= self.mapping.len();
+        let (fits, mapping) = (is_read && at.is_multiple_of(8), &self.mapping);
         let mapping = fits.then(|| Arc::clone(mapping))?;
         Some(Box::new(move |value| {
             // SAFETY: the word lies in the mapping, aligned, as has been seen; the mapping is kept

@@ -1,8 +1,9 @@
 //! `verbs`: RDMA through libibverbs, by the service types RC, UC and UD.
 //!
 //! * Control: `adapter` (device, port, GID), `resources` (what the library makes), `queues` (how
-//!   deep), `address` (what the ends tell each other), `states` (of a queue pair) and
-//!   `asked` (its attributes), `cm` (the connection manager instead), this file.
+//!   deep), `bounds` (at most), `address` (what the ends tell each other), `states` (of a queue
+//!   pair) and `asked` (its attributes), `cm` (the connection manager instead), `memory_kind`,
+//!   `foreign` and `gpu` (memory that is not this host's), this file.
 //! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
 //!   posting, `order` for several queue pairs, `watch` for writes, `memory` for the slots. For one
 //!   queue pair there is `lean` instead, with `prepared` requests and its own order (`single`);
@@ -15,14 +16,18 @@
 mod adapter;
 pub mod address;
 mod asked;
+mod bounds;
 mod cm;
 mod completions;
 mod counters;
 mod endpoint;
 mod errors;
 mod extended;
+mod foreign;
+mod gpu;
 mod lean;
 mod memory;
+mod memory_kind;
 mod options;
 mod order;
 mod path;
@@ -47,6 +52,7 @@ use endpoint::EndpointConfig;
 pub use endpoint::VerbsEndpoint;
 pub use lean::LeanEndpoint;
 use memory::{Layout, Memory};
+use memory_kind::MemoryKind;
 use options::Service;
 pub use path::{Lean, LeanSend, LeanWrite};
 use queues::{Depths, Queues};
@@ -79,6 +85,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     settings: options::TABLE,
     path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
     memory_beside_slots,
+    queues: |settings| settings.count32("queue-pairs").unwrap_or(1),
     available,
     check: options::check,
     loses_with: |settings| options::service(settings).loses(),
@@ -112,7 +119,8 @@ fn memory_beside_slots(setup: &Setup) -> u64 {
 fn available() -> Result<(), String> {
     let tried = Adapter::choose(&Settings::default(), Role::Client).and_then(|adapter| {
         // A limit on locked memory is only met by registering some.
-        Memory::new(&adapter, Layout::new(TRIED_BYTES, 1, 1, false)).map(drop)
+        let layout = Layout::new(TRIED_BYTES, 1, 1, false);
+        Memory::new(&adapter, layout, MemoryKind::Host).map(drop)
     });
     tried.map_err(|error| error.to_string())
 }
@@ -128,10 +136,16 @@ fn open(setup: &Setup) -> Result<Opening> {
             setup.size, adapter.name
         )));
     }
-    let depths = Depths::of(setup, &adapter.device);
+    let kind = MemoryKind::of(settings, setup.role);
+    let of_device = (kind == MemoryKind::Device)
+        .then(|| foreign::device_bytes(&adapter.domain.parent, &adapter.name))
+        .transpose()?;
+    let depths = Depths::of(setup, &adapter.device, of_device);
+    bounds::check_pairs(depths.pairs, &adapter.name, &adapter.device)?;
     let size = setup.size.max(1);
     let layout = Layout::new(size, depths.slots, depths.receives as usize, service == Service::Ud);
-    let memory = Memory::new(&adapter, layout)?;
+    bounds::check_memory(&layout, &depths)?;
+    let memory = Memory::new(&adapter, layout, kind)?;
     let queues = Queues::new(setup, &adapter, depths)?;
     let mut pairs = Vec::new();
     for qp in &queues.pairs {
@@ -280,6 +294,8 @@ impl HalfOpen {
             ("post", config.posting.name().into()),
             ("poll", config.polling.name().into()),
             ("pages", pages.into()),
+            ("memory", MemoryKind::of(settings, self.setup.role).to_string()),
+            ("registered_by", self.memory.way.into()),
             ("on_demand", settings.text("on-demand").unwrap_or("off").into()),
         ];
         let node = rdma_node(&Tree::default(), Some(&adapter.name));

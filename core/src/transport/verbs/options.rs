@@ -1,6 +1,8 @@
 //! What can be asked of the verbs transport, and what of it goes together.
 
+use super::memory_kind::MemoryKind;
 pub use super::order::MOST_QUEUE_PAIRS;
+use super::order::check_requests;
 use crate::options::{OptionDef, OptionTable, named_enum, names, parse_count};
 use crate::transport::per_end::{DeviceName, Number, PerEnd};
 use crate::transport::{Operation, Role, Settings, Traffic, TransportRequest, settings};
@@ -172,6 +174,14 @@ pub const TABLE: OptionTable = &[
         .limits(1, MOST_QUEUE_PAIRS as u64)
         .default("1"),
     OptionDef::flag("shared-receive-queue", "Use one receive queue for all queue pairs of an end"),
+    OptionDef::parsed::<PerEnd<MemoryKind>>(
+        "memory",
+        "Memory of payloads: host, device (the adapter's own), cuda[:N] or rocm[:N] (a GPU's); \
+         A,B: of each end",
+    )
+    .metavar("KIND")
+    .per_end()
+    .default("host"),
     OptionDef::flag("huge-pages", "Register memory of huge pages (2 MiB)"),
     OptionDef::one_of("mtu", || vec!["256", "512", "1024", "2048", "4096"], "Path MTU in bytes")
         .metavar("N")
@@ -288,6 +298,26 @@ pub fn polling(settings: &Settings) -> CallStyle {
 /// The shortest message that has room for a number and a time.
 pub const STAMPED_SIZE: u64 = 16;
 
+/// Refuses what memory that is not this host's cannot: the CPU neither reads nor writes it.
+fn check_memory(request: &TransportRequest<'_>) -> Result<(), String> {
+    let TransportRequest { traffic, settings, .. } = *request;
+    let Some(kind) = MemoryKind::foreign(settings) else { return Ok(()) };
+    ensure!(
+        traffic == Traffic::OneSided,
+        "--memory {kind} is supported by operations that the other CPU takes no part in, since it \
+         cannot read the number of a message there: use bandwidth --operation write or read, or \
+         latency --operation read"
+    );
+    let given = ["huge-pages", "stamp-send"].into_iter().find(|name| settings.flag(name));
+    let given = given.or(on_demand(settings).map(|_| "on-demand"));
+    let given = given.or(inline(settings).filter(|bytes| *bytes > 0).map(|_| "inline"));
+    given.map_or(Ok(()), |name| {
+        Err(format!(
+            "--{name} does not work with --memory {kind}: use --memory host, or leave it out"
+        ))
+    })
+}
+
 /// The largest path MTU of InfiniBand.
 const LARGEST_MTU: u64 = 4096;
 
@@ -302,6 +332,9 @@ pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
     let is_inline = inline(settings).is_some_and(|bytes| u64::from(bytes) >= size);
     let sends_and_receives = matches!(traffic, Traffic::Echo { .. } | Traffic::Both);
     let (stamps_send, stamps_complete) = (settings.stamps_send(), stamps_complete(settings));
+    let number = |name| settings.get(name).unwrap_or(1);
+    check_requests(number("queue-pairs"), number("send-depth"))?;
+    check_memory(request)?;
     Err(if !supported.contains(&operation) {
         format!("--service {by} does not support --operation {with}: use {}", names(supported))
     } else if operation.is_atomic() && size != 8 {
@@ -385,6 +418,22 @@ mod tests {
         assert_eq!(with("service", "rc"), None);
         assert!(with("signal-every", "4").unwrap().contains("--signal-every 1"));
         assert!(with("poll", "classic").unwrap().contains("--poll extended"));
+    }
+
+    #[test]
+    fn memory_that_the_cpu_does_not_read_is_for_one_sided_operations() {
+        let of = |traffic, more: (&str, &str)| {
+            let settings = Settings::of_values([("memory", "cuda:1,host"), more]).unwrap();
+            check(&TransportRequest { size: 64, wait: Wait::Busy, traffic, settings: &settings })
+        };
+        let plain = ("operation", "write");
+        assert_eq!(of(Traffic::OneSided, plain), Ok(()));
+        let refused = of(Traffic::Forward, plain).unwrap_err();
+        assert!(refused.contains("--memory cuda:1") && refused.contains("bandwidth --operation"));
+        for more in [("inline", "64"), ("huge-pages", "on"), ("on-demand", "explicit")] {
+            assert!(of(Traffic::OneSided, more).unwrap_err().contains(more.0));
+        }
+        assert_eq!(of(Traffic::OneSided, ("inline", "off")), Ok(()));
     }
 
     #[test]

@@ -1,12 +1,32 @@
 //! The order of sends over the queue pairs of an end, and which of them have completed.
 //!
 //! Send *m* goes over queue pair *m* mod *n*. Each queue pair completes its own sends in order, so
-//! those that are done are the ones before the first that some queue pair still owes.
+//! those that are done are the ones before the first that some queue pair still owes. That send is
+//! walked on to, one by one: each send is passed once, however many queue pairs there are.
 
-/// The most queue pairs of an end: more than an adapter gains from, and few enough for an address.
-pub const MOST_QUEUE_PAIRS: u32 = 64;
+use crate::transport::MOST_EVENTS;
+
+/// The most queue pairs of an end: perftest's limit, and few enough for an address.
+pub const MOST_QUEUE_PAIRS: u32 = 16_384;
+/// Most work requests of all send queues of an end: as many as 256 queues of the greatest depth.
+const MOST_REQUESTS: u64 = 1 << 23;
+/// Sends whose queue pairs are looked at in one call while an end polls: as many as a list holds,
+/// so that a poll is delayed by less than a microsecond.
+const LOOK_AT: u64 = MOST_EVENTS as u64;
 /// The work request that carries nothing, of queue pair 0; that of the next is one less.
 const NOTHING: u64 = u64::MAX;
+
+/// Refuses more work requests than an end may have; `pairs` send queues of `depth`.
+pub fn check_requests(pairs: u64, depth: u64) -> Result<(), String> {
+    let all = pairs.saturating_mul(depth);
+    ensure!(
+        all <= MOST_REQUESTS,
+        "--queue-pairs {pairs} with --send-depth {depth} are {all} work requests: use --send-depth \
+         1 to {}, since an end has at most {MOST_REQUESTS}",
+        MOST_REQUESTS / pairs.max(1)
+    );
+    Ok(())
+}
 
 /// How far a queue pair is, in counts of its own sends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +56,29 @@ impl Pair {
     }
 }
 
+/// A send, and the queue pair that it goes over: counted, since a division costs more than a step.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    send: u64,
+    pair: usize,
+    /// Which of the sends of that queue pair it is.
+    round: u64,
+}
+
+impl Place {
+    /// Goes on to the next send; behind the last queue pair, `rounds` further on.
+    #[inline(always)]
+    fn step(&mut self, pairs: usize, rounds: u64) {
+        self.pair += 1;
+        self.send += 1;
+        if self.pair == pairs {
+            self.pair = 0;
+            self.round += rounds;
+            self.send += (rounds - 1) * pairs as u64;
+        }
+    }
+}
+
 /// The sends of all queue pairs of an end.
 #[derive(Debug, Default)]
 pub(super) struct Order {
@@ -53,16 +96,21 @@ pub(super) struct Order {
     pub retired: u64,
     /// The first send that has not completed and will say so.
     pub next_signalled: u64,
+    /// Of several queue pairs: the first send that has not completed, the first of those that will
+    /// say so, and the send from which on the next call looks for tails.
+    oldest: Place,
+    oldest_signalled: Place,
+    looked_to: u64,
 }
 
 impl Order {
     /// For `pairs` queue pairs.
     pub fn new(pairs: usize, every: u64) -> Order {
-        let mut order = Order {
-            pairs: vec![Pair::default(); pairs.max(1)],
-            every: every.max(1),
-            ..Order::default()
-        };
+        let (pairs, every) = (pairs.max(1), every.max(1));
+        let round = every - 1;
+        let oldest_signalled = Place { send: round * pairs as u64, pair: 0, round };
+        let pairs = vec![Pair::default(); pairs];
+        let mut order = Order { pairs, every, oldest_signalled, ..Order::default() };
         order.settle();
         order
     }
@@ -124,29 +172,53 @@ impl Order {
     /// Out of line: inside a loop it would take the registers of the usual case.
     #[inline(never)]
     fn settle_several(&mut self) {
-        let count = self.pairs.len() as u64;
-        let mut retired = u64::MAX;
-        let mut next_signalled = u64::MAX;
-        for (number, pair) in (0..).zip(&mut self.pairs) {
-            pair.look_ahead(self.every);
-            retired = retired.min(pair.done * count + number);
-            next_signalled = next_signalled.min((pair.says_next - 1) * count + number);
+        let count = self.pairs.len();
+        let Order { oldest, oldest_signalled, .. } = self;
+        while oldest.send < self.posted && self.pairs[oldest.pair].done > oldest.round {
+            oldest.step(count, 1);
         }
-        self.retired = retired.min(self.posted);
-        self.next_signalled = next_signalled;
+        while oldest_signalled.send < self.posted
+            && self.pairs[oldest_signalled.pair].done > oldest_signalled.round
+        {
+            oldest_signalled.step(count, self.every);
+        }
+        self.retired = oldest.send;
+        self.next_signalled = oldest_signalled.send;
     }
 
     /// The queue pairs with a tail of sends that will not say when they complete, each with the
-    /// number of the work request that is to ask: it is taken as posted.
+    /// number of the work request that is to ask: it is taken as posted. A call looks at a part of
+    /// the sends that are on their way; the next goes on behind it.
     #[cold]
     pub fn ask_for_tails(&mut self, mut post: impl FnMut(usize, u64) -> bool) {
-        for (number, pair) in self.pairs.iter_mut().enumerate() {
+        let count = self.pairs.len() as u64;
+        let (end, is_whole) = (self.retired + self.in_question(), self.in_question() <= LOOK_AT);
+        let goes_on = !is_whole && (self.retired..end).contains(&self.looked_to);
+        let begin = if goes_on { self.looked_to } else { self.retired };
+        self.looked_to = end.min(begin + LOOK_AT);
+        for send in begin..self.looked_to {
+            let number = (send % count) as usize;
+            let pair = &mut self.pairs[number];
             let says_nothing = pair.signalled <= pair.done && pair.asked_after.is_none();
             if pair.posted > pair.done && says_nothing && post(number, NOTHING - number as u64) {
                 pair.asked_after = Some(pair.posted);
                 self.asked += 1;
             }
         }
+    }
+
+    /// How many calls look at all sends that are on their way, wherever the last one ended.
+    #[cold]
+    pub fn looks(&self) -> u64 {
+        match self.in_question() {
+            0..=LOOK_AT => 1,
+            more => more.div_ceil(LOOK_AT) + 1,
+        }
+    }
+
+    /// Sends on their way, one of each queue pair at most: those after them are of the same ones.
+    fn in_question(&self) -> u64 {
+        (self.posted - self.retired).min(self.pairs.len() as u64)
     }
 }
 
@@ -215,6 +287,67 @@ mod tests {
         order.completed(2);
         order.settle();
         assert_eq!((order.retired, order.next_signalled), (1, 3));
+    }
+
+    #[test]
+    fn more_work_requests_than_an_end_has_are_refused_with_the_depth_that_fits() {
+        assert!(check_requests(16_384, 512).is_ok());
+        let refused = check_requests(16_384, 513).unwrap_err();
+        assert!(refused.contains("use --send-depth 1 to 512"), "{refused}");
+    }
+
+    /// What has retired, and the next that will say so, by a look at every queue pair.
+    fn settled_slowly(order: &Order) -> (u64, u64) {
+        let (count, every) = (order.pairs.len() as u64, order.every);
+        let of = |round: fn(&Pair, u64) -> u64| {
+            let sends =
+                (0..).zip(&order.pairs).map(|(number, pair)| round(pair, every) * count + number);
+            sends.min().unwrap()
+        };
+        let retired = of(|pair, _| pair.done).min(order.posted);
+        (retired, of(|pair, every| (pair.done / every + 1) * every - 1))
+    }
+
+    #[test]
+    fn what_is_walked_to_is_what_a_look_at_every_queue_pair_finds() {
+        use proptest::prelude::*;
+        proptest!(|(pairs in 2usize..9, every in 1u64..5,
+                    steps in proptest::collection::vec((any::<bool>(), 0usize..9), 0..200))| {
+            let mut order = Order::new(pairs, every);
+            for (posts, pair) in steps {
+                let number = pair % pairs;
+                let Pair { done, signalled, .. } = order.pairs[number];
+                if posts {
+                    order.take(false);
+                } else if signalled > done {
+                    // Completions come in the order of a queue pair's own signalled sends.
+                    let own = (done / every + 1) * every - 1;
+                    order.completed(own * pairs as u64 + number as u64);
+                    order.settle();
+                    prop_assert_eq!((order.retired, order.next_signalled), settled_slowly(&order));
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn of_the_most_queue_pairs_each_tail_is_asked_for_in_parts() {
+        let mut order = Order::new(MOST_QUEUE_PAIRS as usize, 8);
+        taken(&mut order, 1000);
+        let mut asked = Vec::new();
+        for call in 1..=order.looks() {
+            order.ask_for_tails(|pair, _| {
+                asked.push(pair as u64);
+                true
+            });
+            assert_eq!(asked.len() as u64, (call * LOOK_AT).min(1000));
+        }
+        assert_eq!(asked, (0..1000).collect::<Vec<_>>());
+        for pair in 0..1000 {
+            order.completed(NOTHING - pair);
+        }
+        order.settle();
+        assert_eq!((order.retired, order.looks()), (1000, 1));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The queues of an end, as deep as the case needs them.
 
 use super::adapter::Adapter;
+use super::memory_kind::MemoryKind;
 use super::options::{self, CallStyle, INLINE_AUTO, Service};
 use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
 use super::stamps::Stamps;
@@ -28,6 +29,9 @@ const SEND_DEPTH: u32 = 128;
 const RECEIVE_DEPTH: u32 = 512;
 /// The fewest receives.
 pub const LEAST_RECEIVES: u32 = 16;
+/// Sends on their way over all queue pairs where nothing is asked for: their queues take some
+/// 64 MiB.
+const SEND_DEPTHS: u32 = 1 << 18;
 /// Most memory for one direction's slots.
 const MOST_BYTES: usize = 64 << 20;
 
@@ -35,25 +39,34 @@ impl Depths {
     /// What a case needs, within what any device has: 2^15 work requests of a queue are usual.
     pub fn of_most(setup: &Setup) -> Depths {
         let most = 1 << 20;
-        Depths::within(setup, [most; 3])
+        Depths::within(setup, [most; 3], MOST_BYTES)
     }
 
-    /// What a case needs, within what the device has.
-    pub fn of(setup: &Setup, device: &ibv_device_attr) -> Depths {
-        Depths::within(setup, [device.max_qp_wr, device.max_cqe, device.max_srq_wr])
+    /// What a case needs, within what the device has, and its memory where the slots are in it.
+    pub fn of(setup: &Setup, device: &ibv_device_attr, device_bytes: Option<usize>) -> Depths {
+        // Both directions, each on pages of its own.
+        let most = device_bytes.map_or(MOST_BYTES, |bytes| bytes.saturating_sub(4096) / 2);
+        let limits = [device.max_qp_wr, device.max_cqe, device.max_srq_wr];
+        Depths::within(setup, limits, most.min(MOST_BYTES))
     }
 
     /// The limits are those of a queue pair, a completion queue and a shared receive queue.
-    fn within(setup: &Setup, [max_qp_wr, max_cqe, max_srq_wr]: [i32; 3]) -> Depths {
+    fn within(
+        setup: &Setup,
+        [max_qp_wr, max_cqe, max_srq_wr]: [i32; 3],
+        most_bytes: usize,
+    ) -> Depths {
         let settings = &setup.settings;
         let pairs = settings.count32("queue-pairs").unwrap_or(1);
         let shares_receives = settings.flag("shared-receive-queue");
         let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_RECEIVES) - 1;
-        // All queue pairs complete into one queue.
-        let most = limit(max_qp_wr).min((limit(max_cqe) / pairs).max(1));
-        let fit = (MOST_BYTES / (setup.size + 64)).clamp(2, 1 << 20) as u32;
+        // All queue pairs complete into one queue, with one more for each that asks for the others.
+        let entries = limit(max_cqe) + 1;
+        let most = limit(max_qp_wr).min((entries / pairs).saturating_sub(1).max(1));
+        let fit = (most_bytes / (setup.size + 64)).clamp(2, 1 << 20) as u32;
         let window = setup.window.clamp(1, fit);
-        let send = settings.count32("send-depth").unwrap_or(SEND_DEPTH.max(window)).min(most);
+        let usual = SEND_DEPTH.max(window).min((SEND_DEPTHS / pairs).max(window.div_ceil(pairs)));
+        let send = settings.count32("send-depth").unwrap_or(usual).min(most);
         let slots = window.min(send.saturating_mul(pairs)) as usize;
         let asked = settings.count32("receive-depth").unwrap_or(match setup.traffic {
             // Twice what is on the way: a slot is never overwritten while it is looked at.
@@ -62,7 +75,10 @@ impl Depths {
             Traffic::OneSided => slots as u32,
         });
         let fit_each = (fit / pairs).max(2);
-        let most = if shares_receives { limit(max_srq_wr) } else { most };
+        let most = match shares_receives {
+            true => limit(max_srq_wr).min(entries),
+            false => limit(max_qp_wr).min((entries / pairs).max(1)),
+        };
         let receive = asked
             .max(LEAST_RECEIVES.min(fit_each))
             .min(fit_each.max(2 * window.div_ceil(pairs)))
@@ -121,7 +137,9 @@ impl Queues {
         let marker = usize::from(operation == Operation::Write);
         let length = (setup.size + marker) as u32;
         let most = asked.unwrap_or(INLINE_AUTO);
-        let wants = length <= most && operation.carries_payload() && !settings.stamps_send();
+        let is_read_late =
+            settings.stamps_send() || MemoryKind::of(settings, setup.role) != MemoryKind::Host;
+        let wants = length <= most && operation.carries_payload() && !is_read_late;
         let extended = settings.choice("post") == Some(CallStyle::Extended);
         let attributes = |inline: u32| ibv_qp_init_attr_ex {
             send_cq: self.send.raw(),

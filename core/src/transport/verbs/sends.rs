@@ -7,8 +7,8 @@ use fabric_sys::verbs::types::*;
 use std::ops::Range;
 
 impl VerbsEndpoint {
-    /// Checks unsignalled sends: an error makes a completion by itself, and a signalled empty send
-    /// after them shows that they have completed.
+    /// Checks unsignalled sends, of many queue pairs some: an error makes a completion by itself,
+    /// and a signalled empty send after them shows that they have completed.
     #[cold]
     pub(super) fn look_after_sends(&mut self) {
         self.reap();
@@ -34,6 +34,14 @@ impl VerbsEndpoint {
         let mut bad = std::ptr::null_mut();
         // SAFETY: a live queue pair and a list of one without memory.
         unsafe { inline::post_send(self.queues.pairs[pair].raw(), &mut nothing, &mut bad) == 0 }
+    }
+
+    /// The same of all queue pairs, however many, before a sleep that they are to end.
+    #[cold]
+    pub(super) fn look_after_all_sends(&mut self) {
+        for _ in 0..self.order.looks() {
+            self.look_after_sends();
+        }
     }
 
     /// The state of the link after a call that posts.

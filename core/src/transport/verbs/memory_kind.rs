@@ -1,0 +1,82 @@
+//! Whose memory payloads are in.
+
+use crate::transport::per_end::PerEnd;
+use crate::transport::{Role, Settings};
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+/// Whose memory payloads are in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// This host's.
+    #[default]
+    Host,
+    /// The RDMA adapter's own (`ibv_alloc_dm`).
+    Device,
+    /// That of the NVIDIA GPU of this number.
+    Cuda(u8),
+    /// That of the AMD GPU of this number.
+    Rocm(u8),
+}
+
+impl FromStr for MemoryKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MemoryKind, String> {
+        let (kind, number) = text.split_once(':').unwrap_or((text, "0"));
+        match (kind, number.parse()) {
+            ("host", _) if text == kind => Ok(MemoryKind::Host),
+            ("device", _) if text == kind => Ok(MemoryKind::Device),
+            ("cuda", Ok(number)) => Ok(MemoryKind::Cuda(number)),
+            ("rocm", Ok(number)) => Ok(MemoryKind::Rocm(number)),
+            _ => Err(format!(
+                "invalid memory '{text}': use host, device, cuda, rocm, a GPU's number such as \
+                 cuda:1, or the client's and the server's such as cuda:0,host"
+            )),
+        }
+    }
+}
+
+impl Display for MemoryKind {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            MemoryKind::Host => f.write_str("host"),
+            MemoryKind::Device => f.write_str("device"),
+            MemoryKind::Cuda(number) => write!(f, "cuda:{number}"),
+            MemoryKind::Rocm(number) => write!(f, "rocm:{number}"),
+        }
+    }
+}
+
+impl MemoryKind {
+    /// That of an end.
+    pub fn of(settings: &Settings, role: Role) -> MemoryKind {
+        let asked = settings.get::<PerEnd<MemoryKind>>("memory");
+        asked.map_or(MemoryKind::Host, |both| *both.of(role))
+    }
+
+    /// The one that an end has which is not this host's.
+    pub fn foreign(settings: &Settings) -> Option<MemoryKind> {
+        let both = [Role::Client, Role::Server].map(|role| MemoryKind::of(settings, role));
+        both.into_iter().find(|kind| *kind != MemoryKind::Host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_has_a_memory_and_a_gpu_has_a_number() {
+        let both: PerEnd<MemoryKind> = "cuda:1,host".parse().unwrap();
+        assert_eq!((both.client, both.server), (MemoryKind::Cuda(1), MemoryKind::Host));
+        for (text, kind) in [("rocm", MemoryKind::Rocm(0)), ("device", MemoryKind::Device)] {
+            assert_eq!(text.parse(), Ok(kind));
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        for text in ["", "gpu", "host:1", "device:0", "cuda:", "cuda:-1", "cuda:300", "cuda:1:2"] {
+            let refused = text.parse::<MemoryKind>().unwrap_err();
+            assert!(refused.contains("use host, device, cuda, rocm"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Many queue pairs of an end: each is connected, each carries messages, and what a device cannot
+//! is refused with its limits.
+
+use super::refusals::assert_refused;
+use super::{counts, granted, has_device, record};
+
+#[test]
+fn hundreds_of_queue_pairs_carry_messages_in_turn() {
+    if !has_device() {
+        return;
+    }
+    const TAILS: &str = "--inline off --signal-every 4";
+    const SHARED: &str = "--shared-receive-queue --post extended";
+    for (pairs, connect, words) in [
+        (256, "exchange", TAILS),
+        (256, "exchange", SHARED),
+        (256, "cm", TAILS),
+        (1024, "exchange", SHARED),
+    ] {
+        // Each queue pair has two messages.
+        let count = 2 * pairs;
+        let record = record(&format!(
+            "latency --transport verbs --queue-pairs {pairs} --connect {connect} --burst 64 \
+             --size 64 --wait block --count {count} --warmup 0 --check {words}"
+        ));
+        let run = &record["runs"][0];
+        let of_case = format!("{pairs} {connect} {words}");
+        assert_eq!(granted(&record, "queue_pairs"), pairs.to_string(), "{of_case}");
+        assert_eq!(counts(run, "received"), count, "{of_case}");
+        let wrong = ["lost", "corrupt", "duplicates"].map(|name| counts(run, name));
+        assert_eq!(wrong, [0; 3], "{of_case}");
+    }
+}
+
+#[test]
+fn a_stream_goes_over_a_thousand_queue_pairs() {
+    if !has_device() {
+        return;
+    }
+    for words in ["--operation write --size 4096", "--size 64"] {
+        let record = record(&format!(
+            "bandwidth --transport verbs --queue-pairs 1024 --window 2048 --time 300ms --wait \
+             block {words}"
+        ));
+        let run = &record["runs"][0];
+        assert_eq!(granted(&record, "queue_pairs"), "1024", "{words}");
+        assert_eq!(counts(run, "sent"), counts(run, "received"), "{words}");
+        assert!(counts(run, "sent") > 1024, "{words}: every queue pair has sent");
+    }
+}
+
+#[test]
+fn more_than_a_device_or_a_frame_has_is_refused_with_the_limits() {
+    if !has_device() {
+        return;
+    }
+    for (words, names) in [
+        // Soft-RoCE has completion queues of 32767 entries.
+        ("latency --queue-pairs 16384", "at most 32767 entries"),
+        ("latency --queue-pairs 16385", "use 1 to 16384"),
+        ("bandwidth --queue-pairs 16384 --send-depth 1000", "use --send-depth 1 to 512"),
+        ("latency --queue-pairs 16384 --threads 5", "at most 65536"),
+        ("bandwidth --queue-pairs 8192 --size 16MiB", "--shared-receive-queue"),
+    ] {
+        assert_refused(words, names);
+    }
+}
