@@ -39,6 +39,7 @@ fn what_soft_roce_lacks_is_refused() {
         ("latency --cq-count 16 --cq-period 8us", "--cq-count"),
         ("latency --on-demand explicit", "does not support --on-demand explicit"),
         ("latency --on-demand implicit", "does not support --on-demand implicit"),
+        ("latency --ece", "does not support --ece"),
         ("oneway --stamp-complete device", "--stamp-complete cpu"),
     ] {
         assert_refused(words, names);

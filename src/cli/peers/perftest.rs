@@ -56,7 +56,11 @@ const PERFTEST_WORDS: &[Word] = &[
     option(&["-d", "--ib-dev"], "--device NAME", "`--device A,B`: client A, server B"),
     option(&["-i", "--ib-port"], "--port N", "`--port A,B` if they differ"),
     option(&["-x", "--gid-index"], "--gid-index N", "`--gid-index A,B` if they differ"),
-    option(&["-c", "--connection"], "--service NAME", "rc, uc or ud, with `--transport verbs`"),
+    option(
+        &["-c", "--connection"],
+        "--service NAME",
+        "rc, uc or ud, with `--transport verbs`; XRC, DC and SRD are not there",
+    ),
     option(&["-D", "--duration"], "--time TIME", "with a unit; quantiles are given as well"),
     option(&["-b", "--bidirectional"], "--direction bi", "both ways at once"),
     option(&["-e", "--events"], "--wait block", "sleep until a completion arrives"),
@@ -219,7 +223,7 @@ const PERFTEST_WORDS: &[Word] = &[
             "--use-opencl",
             "--opencl-platform-id",
         ],
-        "not there: a GPU of NVIDIA or AMD is named by its number, and its memory allocated as usual",
+        "not there: a GPU of NVIDIA or AMD is named by its number, its memory allocated as usual",
     ),
     option(
         &["--use-cuda", "--use-cuda-dmabuf"],
@@ -252,7 +256,7 @@ const PERFTEST_WORDS: &[Word] = &[
     ),
     nothing(
         &["--log-dci-streams", "--log-active-dci-streams", "--connectionless"],
-        "rc, uc and ud are measured; XRC, DC and SRD are not",
+        "not there: rc, uc and ud are measured; XRC, DC and SRD are not",
     ),
     nothing(
         &["--use-ooo", "--no-enhanced-reorder", "--congest-type", "--tph-mem", "--ph"],

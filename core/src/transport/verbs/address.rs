@@ -1,6 +1,7 @@
 //! The address that the two ends exchange.
 
 use super::adapter::{Adapter, mtu_bytes};
+use super::ece::EceOptions;
 use super::options::Service;
 use super::order::MOST_QUEUE_PAIRS;
 use crate::transport::{Blob, Operation, Result, SetupError};
@@ -32,6 +33,8 @@ pub struct Address {
     pub slots: u32,
     /// From one slot to the next.
     pub stride: u64,
+    /// The options of its vendor that it offers, where they are asked for.
+    pub ece: Option<EceOptions>,
     /// Reads and atomics that it answers at once.
     pub answers: u8,
     /// The port that the connection manager listens on, where one does.
@@ -68,6 +71,7 @@ impl Address {
         let other = Address::from_blob(blob)?;
         let alike = (other.service, other.operation, other.size)
             == (own.service, own.operation, own.size)
+            && other.ece.is_some() == own.ece.is_some()
             && other.pairs.len() == own.pairs.len();
         // The numbers of queue pairs and of packets have 24 bits.
         let small = other.pairs.iter().all(|(qp, psn)| *qp < 1 << 24 && *psn < 1 << 24);
@@ -117,6 +121,7 @@ mod tests {
             key: 5,
             slots: 8,
             stride: 128,
+            ece: None,
             answers: 16,
             cm: None,
         }
@@ -136,6 +141,8 @@ mod tests {
         assert!(Address::read(&fewer.blob(), &own).is_err());
         let beyond = Address { pairs: vec![(17, 1), (1 << 24, 1)], ..address() };
         assert!(Address::read(&beyond.blob(), &own).is_err());
+        let ece = Some(EceOptions { vendor: 1, options: 2 });
+        assert!(Address::read(&Address { ece, ..address() }.blob(), &own).is_err());
         let on_infiniband = Address { lid: 3, ..address() };
         assert!(Address::read(&on_infiniband.blob(), &own).is_err());
     }

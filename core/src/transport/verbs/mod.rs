@@ -2,8 +2,8 @@
 //!
 //! * Control: `adapter` (device, port, GID), `resources` (what the library makes), `queues` (how
 //!   deep), `bounds` (at most), `address` (what the ends tell each other), `states` (of a queue
-//!   pair) and `asked` (its attributes), `cm` (the connection manager instead), `memory_kind`,
-//!   `foreign` and `gpu` (memory that is not this host's), this file.
+//!   pair) and `asked` (its attributes), `cm` (the connection manager instead), `ece` (a vendor's
+//!   options), `memory_kind`, `foreign` and `gpu` (memory that is not this host's), this file.
 //! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
 //!   posting, `order` for several queue pairs, `watch` for writes, `memory` for the slots. For one
 //!   queue pair there is `lean` instead, with `prepared` requests and its own order (`single`);
@@ -20,6 +20,7 @@ mod bounds;
 mod cm;
 mod completions;
 mod counters;
+mod ece;
 mod endpoint;
 mod errors;
 mod extended;
@@ -48,6 +49,7 @@ use adapter::{Adapter, is_ethernet, port_folder};
 use address::Address;
 use cm::Connection;
 use counters::Counters;
+use ece::EceOptions;
 use endpoint::EndpointConfig;
 pub use endpoint::VerbsEndpoint;
 pub use lean::LeanEndpoint;
@@ -171,6 +173,7 @@ fn open(setup: &Setup) -> Result<Opening> {
         key: memory.registration.keys().1,
         slots: depths.receives,
         stride: layout.arrive_stride as u64,
+        ece: offered_options(settings, &queues, &adapter.name)?,
         answers: adapter.device.max_qp_rd_atom.clamp(0, 255) as u8,
         cm,
     };
@@ -178,6 +181,16 @@ fn open(setup: &Setup) -> Result<Opening> {
     let (address, setup) = (own.blob(), setup.clone());
     let end = HalfOpen { queues, memory, connection, adapter, own, depths, setup };
     Ok(Opening::new(address, move |other| end.connect(other)))
+}
+
+/// The options of its vendor that the adapter offers, where they are asked for.
+fn offered_options(
+    settings: &Settings,
+    queues: &Queues,
+    device: &str,
+) -> Result<Option<EceOptions>> {
+    let first = queues.pairs.first().filter(|_| settings.flag("ece"));
+    first.map(|qp| EceOptions::of(qp, device)).transpose()
 }
 
 /// The key that datagrams to this end carry.
@@ -206,6 +219,10 @@ impl HalfOpen {
         }
         let (pairs, other) = (&endpoint.queues.pairs, &endpoint.other);
         let end = End { adapter: &adapter, own: &own, other };
+        if let Some((offered, others)) = own.ece.zip(other.ece) {
+            let agreed = offered.and(others);
+            pairs.iter().try_for_each(|qp| agreed.set(qp, &adapter.name))?;
+        }
         match &mut connection {
             Some(connection) => connection.join(pairs, &end)?,
             None => pairs.iter().enumerate().try_for_each(|pair| states::connect(pair, &end))?,
@@ -214,6 +231,9 @@ impl HalfOpen {
         let granted = pairs.first().map(|qp| states::granted(qp, own.service)).transpose()?;
         let granted = granted.into_iter().flatten();
         effective_settings.extend(granted.map(|(name, value)| (name.to_string(), value)));
+        if let Some(options) = offered_options(&setup.settings, &endpoint.queues, &adapter.name)? {
+            effective_settings.push(("ece".into(), options.to_string()));
+        }
         endpoint.connection = connection;
         let connected = match path::lean_operation(&endpoint.config, &endpoint.queues) {
             Some(Operation::Send) => Connected::new(LeanEndpoint::<LeanSend>::new(endpoint)),

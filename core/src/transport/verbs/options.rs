@@ -208,6 +208,10 @@ pub const TABLE: OptionTable = &[
     OptionDef::count("read-depth", "Outstanding reads and atomics of each queue pair (rc)")
         .limits(1, 255)
         .default_note("as many as both devices allow"),
+    OptionDef::flag(
+        "ece",
+        "Exchange options of the adapters' vendor (ECE) before queue pairs connect (rc, uc)",
+    ),
     OptionDef::one_of(
         "send-wait",
         || vec!["busy", "block"],
@@ -359,6 +363,8 @@ pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
         "--service uc does not support --connect cm: use --connect exchange".into()
     } else if service == Service::Uc && settings.flag("shared-receive-queue") {
         "--service uc does not support --shared-receive-queue: use --service rc or ud".into()
+    } else if settings.flag("ece") && (service == Service::Ud || by_manager(settings)) {
+        "--ece is supported by --service rc and uc with --connect exchange: leave it out".into()
     } else if settings.text("send-wait") == Some("block") && !wait.sleeps() && sends_and_receives {
         "--send-wait block with --wait busy is supported for ends that receive nothing (bandwidth, \
          stream, oneway --outstanding): use it there, or --wait block"
@@ -398,6 +404,9 @@ mod tests {
         assert_eq!(with("rc", "read"), None);
         assert!(refused(&[("service", "uc"), ("connect", "cm")], 64).is_some());
         assert!(refused(&[("service", "uc"), ("shared-receive-queue", "on")], 64).is_some());
+        let with_ece = |more| refused(&[("ece", "on"), more], 64);
+        assert_eq!(with_ece(("service", "uc")), None);
+        assert!(with_ece(("service", "ud")).is_some() && with_ece(("connect", "cm")).is_some());
     }
 
     #[test]
