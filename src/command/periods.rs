@@ -48,7 +48,7 @@ fn head(period: &Period) -> String {
 fn line(case: &Case, period: &Period) -> String {
     let rate = period.messages as f64 / period.length_s;
     // Of messages of many lengths the rate says nothing of the bytes.
-    let bytes = (!case.profile().has_many_lengths).then(|| rate * case.size.0 as f64);
+    let bytes = (!case.profile().has_many_lengths).then_some(rate * case.size.0 as f64);
     let known = |value: Option<f64>, scale: f64| {
         value.map_or_else(|| "-".into(), |value| format!("{:.3}", value * scale))
     };
