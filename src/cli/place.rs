@@ -2,7 +2,7 @@
 
 use super::values;
 use crate::host;
-use crate::options::{Given, OptionDef, UsageError, refuse, refuse_found};
+use crate::options::{Given, OptionDef, UsageError, refuse_found};
 use crate::plan::pairs::{AtOnce, HERE, MOST_HOSTS};
 use crate::plan::{HostSpec, Pairs, Place, Rails};
 use crate::remote::job;
@@ -19,16 +19,13 @@ pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
     let (rank, mut which) = (rank_of(given)?, pairs(given));
     let has_rails = given.definition("rails").is_some();
     let at_once = has_rails.then(|| given.choice("rails")).flatten();
-    let several = match which {
-        Pairs::All { .. } => Some("--all-pairs"),
-        Pairs::Bisection { .. } => Some("--bisection"),
-        Pairs::First => at_once.map(|_| "--rails"),
+    let needed = match which {
+        Pairs::All { .. } => Some("--all-pairs needs several hosts: use --hosts A,B,C"),
+        Pairs::Bisection { .. } => Some("--bisection needs several hosts: use --hosts A,B,C"),
+        Pairs::First => at_once.map(|_| "--rails needs another host: use --to HOST"),
     };
     match &rank {
-        None if several.is_some() && !names_hosts(given) => {
-            let option = several.unwrap_or_default();
-            return refuse(format!("{option} needs several hosts: use --hosts A,B,C"));
-        }
+        None if !names_hosts(given) => refuse_found(needed, str::to_owned)?,
         // Nobody has to name hosts in a job, so nobody has to say that all are meant.
         Some(own) if own.ranks != 2 && which == Pairs::First => {
             which = Pairs::All { at_once: AtOnce::default() };
