@@ -175,7 +175,7 @@ fn say(output: &Output<'_>, line: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Writes each in a file of a directory, which is made where there is none.
+/// Writes each in a file of a directory, which is created if missing.
 fn write_pictures(
     out: &Path,
     pictures: &[Picture],

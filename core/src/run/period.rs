@@ -7,7 +7,7 @@ use crate::clock::{TickSpan, Timebase};
 use crate::sample::Flags;
 use crate::sample::arena::{Arena, BINS, Row, bin_middle};
 use crate::stats::Metric;
-use crate::stats::quantile::rank;
+use crate::stats::quantile::{least_samples, rank};
 use crate::transport::Role;
 use std::time::{Duration, Instant};
 
@@ -28,9 +28,10 @@ pub struct Period {
     pub lost: u64,
     /// The metric of the quantiles; `None`: no end on this host times messages.
     pub metric: Option<Metric>,
-    /// Its median in ns; `None`: no message was timed.
+    /// Its median in ns, infinite where half of the messages were lost; `None`: fewer than
+    /// [`least_samples`] messages were timed or lost.
     pub p50_ns: Option<f64>,
-    /// Its p99 in ns.
+    /// Its p99 in ns, infinite and absent as the median is.
     pub p99_ns: Option<f64>,
 }
 
@@ -99,20 +100,23 @@ impl Periods {
             let local = ranks.iter().filter(|one| one.role == Role::Client && one.host.is_none());
             local.flat_map(|one| &one.threads).map(|thread| &thread.arena)
         };
-        let lost = clients().map(Arena::lost).sum::<u64>();
+        let all_lost = clients().map(Arena::lost).sum::<u64>();
+        let lost = all_lost.saturating_sub(self.lost);
         let metric = self.metric.filter(|_| clients().next().is_some());
         let mut times = metric.map_or_else(Vec::new, |metric| self.times(clients(), metric, time));
-        let [p50_ns, p99_ns] = [0.5, 0.99].map(|p| at(&mut times, p));
+        // Leaving them out would make a period with losses look faster than one without.
+        times.push((f64::INFINITY, lost as f64));
+        let [p50_ns, p99_ns] = [0.5, 0.99].map(|p| metric.and_then(|_| at(&mut times, p)));
         let period = Period {
             at_s: (now - self.began).as_secs_f64(),
             length_s: (now - self.last).as_secs_f64(),
             messages: handled.saturating_sub(self.handled),
-            lost: lost.saturating_sub(self.lost),
+            lost,
             metric,
             p50_ns,
             p99_ns,
         };
-        (self.last, self.handled, self.lost) = (now, handled, lost);
+        (self.last, self.handled, self.lost) = (now, handled, all_lost);
         Some(period)
     }
 
@@ -157,11 +161,14 @@ fn ticks(row: &Row) -> Option<f64> {
     is_whole.then(|| (row.receive - from).0 as f64)
 }
 
-/// A quantile of weighted times.
+/// A quantile of weighted times; `None`: they stand for too few messages.
 fn at(times: &mut [(f64, f64)], p: f64) -> Option<f64> {
     times.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let all: f64 = times.iter().map(|(_, weight)| weight).sum();
-    let rank = rank(p, all.round() as u64) as f64;
+    let all = times.iter().map(|(_, weight)| weight).sum::<f64>().round() as u64;
+    if all < least_samples(p) {
+        return None;
+    }
+    let rank = rank(p, all) as f64;
     let mut counted = 0.0;
     let reached = |&&(_, weight): &&(f64, f64)| {
         counted += weight;
@@ -199,7 +206,7 @@ mod tests {
             [0.5, 0.99].map(|p| at(&mut times, p))
         };
         send(0, 60, 2000);
-        assert_eq!(look(), [Some(1000.0), Some(1000.0)]);
+        assert_eq!(look(), [Some(1000.0), None], "60 messages resolve no p99");
         assert_eq!(look(), [None, None], "nothing new");
         // 40 have a row, and 960 do not.
         send(60, 100, 4000);
@@ -209,8 +216,24 @@ mod tests {
         assert!((p50 / 2000.0 - 1.0).abs() < 0.02, "{p50}");
         assert!((p99 / 2000.0 - 1.0).abs() < 0.02, "{p99}");
         send(1060, 1160, 400_000);
-        let [p50, _] = look().map(Option::unwrap);
+        let p50 = look()[0].unwrap();
         assert!((p50 / 200_000.0 - 1.0).abs() < 0.02, "{p50}");
+    }
+
+    #[test]
+    fn a_quantile_is_shown_from_ten_messages_beyond_it_and_lost_ones_are_infinite() {
+        let quantiles = |timed: f64, lost: f64| {
+            let mut times = vec![(f64::INFINITY, lost), (1000.0, timed)];
+            [0.5, 0.99].map(|p| at(&mut times, p))
+        };
+        let infinite = Some(f64::INFINITY);
+        assert_eq!(quantiles(19.0, 0.0), [None, None]);
+        assert_eq!(quantiles(20.0, 0.0), [Some(1000.0), None]);
+        assert_eq!(quantiles(999.0, 0.0), [Some(1000.0), None]);
+        assert_eq!(quantiles(1000.0, 0.0), [Some(1000.0), Some(1000.0)]);
+        assert_eq!(quantiles(990.0, 10.0), [Some(1000.0), Some(1000.0)]);
+        assert_eq!(quantiles(989.0, 11.0), [Some(1000.0), infinite]);
+        assert_eq!(quantiles(0.0, 30.0), [infinite, None]);
     }
 
     #[test]

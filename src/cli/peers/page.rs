@@ -78,7 +78,7 @@ netperf, 64 in perftest |
 # From perftest
 
 Every option of perftest 6.29 and what it is here; a third column says how the two differ, or why
-there is none. Made from the table in `src/cli/peers/perftest.rs`, as
+wiregauge lacks it. Made from the table in `src/cli/peers/perftest.rs`, as
 [from-other-tools.md](from-other-tools.md) is.
 
 What has an option here was run on Soft-RoCE (`tests/verbs.rs`, in the [testbed](testbed.md)), but

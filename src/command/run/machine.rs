@@ -1,4 +1,5 @@
-//! What this machine has of that by which published figures are chosen.
+//! The properties of this machine and its hosts that decide which published figures are shown
+//! beside a run: the rate of its RDMA links and the mode of its IPoIB interfaces.
 
 use crate::host::{self, Interface};
 use crate::plan::Request;
@@ -6,7 +7,7 @@ use crate::plan::reference::Machine;
 use crate::remote::host::RemoteHost;
 use crate::transport::Interfaces;
 
-/// That of this machine and of the hosts that are reached.
+/// The properties of this machine and of the hosts of a run.
 pub(super) fn of(interfaces: Option<&Interfaces>, hosts: &[RemoteHost]) -> Machine {
     let links = host::rdma_links(&host::Tree::default());
     Machine { link_rate: link_rate(&links), ipoib_mode: ipoib_mode(&ends(interfaces, hosts)) }
@@ -35,7 +36,7 @@ fn ends(interfaces: Option<&Interfaces>, hosts: &[RemoteHost]) -> Vec<Interface>
     all
 }
 
-/// The mode that all ends are in, or why there is none.
+/// The IPoIB mode of all ends, or why they have no common one.
 pub(super) fn ipoib_mode(ends: &[Interface]) -> Result<String, String> {
     let Some(first) = ends.first() else { return Err("no IPoIB interface is measured".into()) };
     if let Some(other) = ends.iter().find(|end| end.ipoib_mode.is_none()) {

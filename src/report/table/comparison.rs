@@ -81,7 +81,7 @@ fn differences<'a>(lines: &'a [Line], layout: &Layout) -> Text {
     section::table(&table, layout, "").unwrap_or_default()
 }
 
-/// What is of the difference; nothing where there is none.
+/// The difference and its interval; empty where only one of the two was measured.
 fn cell(line: &Line, of: impl Fn(&Difference, f64) -> Cell) -> Cell {
     line.difference.as_ref().map_or(Cell::None, |found| of(found, line.scale.factor()))
 }

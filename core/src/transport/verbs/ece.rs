@@ -1,5 +1,5 @@
-//! Enhanced connection establishment (ECE): options of a vendor's adapters that both ends have,
-//! exchanged with their addresses.
+//! Enhanced connection establishment (ECE): vendor options that both adapters support, exchanged
+//! with the addresses of the ends.
 
 use super::resources::QueuePair;
 use crate::transport::{Result, SetupError};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
 use std::io;
 
-/// What an adapter offers.
+/// The ECE options of an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EceOptions {
-    /// The OUI of the vendor, whose options they are.
+    /// The OUI of the vendor that defines the options.
     pub vendor: u32,
-    /// A bit for each.
+    /// One bit per option.
     pub options: u32,
 }
 
@@ -25,14 +25,14 @@ impl Display for EceOptions {
 }
 
 impl EceOptions {
-    /// What both ends have. An end may only take options away (ibv_set_ece(3)), so of different
-    /// vendors there are none.
+    /// The options of both ends. An end may only remove options (ibv_set_ece(3)), so ends of different
+    /// vendors have no option in common.
     pub fn and(self, other: EceOptions) -> EceOptions {
         let alike = self.vendor == other.vendor;
         EceOptions { options: if alike { self.options & other.options } else { 0 }, ..self }
     }
 
-    /// Those of a queue pair, as its device has them.
+    /// The options that the device offers for a queue pair.
     pub fn of(qp: &QueuePair, device: &str) -> Result<EceOptions> {
         let library = verbs::ece().map_err(|missing| not_supported(device, &missing))?;
         let mut ece = ibv_ece::default();
@@ -42,7 +42,7 @@ impl EceOptions {
         Ok(EceOptions { vendor: ece.vendor_id, options: ece.options })
     }
 
-    /// Has a queue pair use these alone in the states that it goes through from now on.
+    /// Limits a queue pair to these options in the state transitions that follow.
     pub fn set(self, qp: &QueuePair, device: &str) -> Result<()> {
         let library = verbs::ece().map_err(|missing| not_supported(device, &missing))?;
         let EceOptions { vendor, options } = self;

@@ -1,4 +1,4 @@
-//! Memory that is not this host's: allocated and registered for the adapter.
+//! Device and GPU memory: allocated, and registered with the adapter.
 
 use super::adapter::Adapter;
 use super::gpu::GpuMemory;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Allocated memory of the device.
 pub type DeviceMemory = Owned<ibv_dm, Arc<Context>>;
 
-/// Who keeps the memory; it goes after the registration.
+/// The owner of the memory, which is freed after its registration.
 #[allow(dead_code, reason = "kept alive")]
 pub enum Foreign {
     Device(DeviceMemory),
@@ -27,16 +27,19 @@ pub struct Registered {
     // Dropped in this order.
     pub registration: Registration,
     pub keeper: Foreign,
-    /// Where it begins for work requests of both ends.
+    /// The address of its first byte in work requests, local and remote.
     pub address: u64,
-    /// The way of registering that the adapter took, for the record.
+    /// The function that registered it, for the record.
     pub way: &'static str,
 }
 
-/// What a length of device memory is a multiple of: the lines in which adapters hand it out.
+/// Lengths of device memory are multiples of this: a cache line.
 const LINE: usize = 64;
 
-/// Bytes of the device's own memory, where it has some.
+/// Bytes of the device's own memory.
+///
+/// # Errors
+/// The device has none.
 pub fn device_bytes(context: &Context, name: &str) -> Result<usize> {
     let mut attributes = ibv_device_attr_ex::default();
     let (none, size) = (std::ptr::null(), size_of_val(&attributes));
@@ -46,7 +49,7 @@ pub fn device_bytes(context: &Context, name: &str) -> Result<usize> {
     ensure!(
         most > 0,
         SetupError::NotAllowed(format!(
-            "{name} does not support --memory device, since it has no memory of its own to give: \
+            "{name} does not support --memory device, since it has no memory of its own: \
              use --memory host"
         ))
     );
@@ -116,7 +119,7 @@ fn register_device(
     unsafe { Registration::take(made, domain.library.ibv_dereg_mr, of, what) }
 }
 
-/// Registers a dma-buf from an offset on; both ends name it by addresses from `address` on.
+/// Registers a dma-buf from `offset` on; in work requests its first byte has the address `address`.
 fn register_dma_buf(
     domain: &Arc<Domain>,
     descriptor: BorrowedFd<'_>,
@@ -137,8 +140,8 @@ fn register_dma_buf(
     made.map_err(|error| error.to_string())
 }
 
-/// By a dma-buf where both drivers can, else by the driver that makes a GPU's addresses known to
-/// the kernel's RDMA (nvidia-peermem, or amdgpu with peer memory).
+/// Registers GPU memory as a dma-buf where both drivers support it, else by its address, which needs
+/// a peer-memory driver (nvidia-peermem, or amdgpu with peer memory).
 fn of_gpu(
     adapter: &Adapter,
     kind: MemoryKind,
@@ -175,7 +178,7 @@ mod tests {
     use fabric_sys::verbs::{Verbs, verbs};
     use std::sync::Mutex;
 
-    /// What a provider that is made here was called for, in its order.
+    /// Calls of the made-up provider, in order.
     static CALLS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
     fn called(what: String) {

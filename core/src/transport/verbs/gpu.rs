@@ -1,4 +1,4 @@
-//! Memory of a GPU, by its vendor's library, which is opened when it is asked for.
+//! GPU memory, allocated by the vendor's library, which is loaded only when it is asked for.
 
 use super::memory_kind::MemoryKind;
 use crate::transport::{Result, SetupError};
@@ -7,11 +7,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 
-/// What an allocation is a multiple of: it begins on a page of the GPU and of this host then, as a
-/// dma-buf must.
+/// Allocations are multiples of this, so that they begin on a page boundary of both the GPU and the
+/// host: a dma-buf must.
 const PAGE: usize = 2 << 20;
 
-/// The library that has allocated it.
+/// The library that allocated the memory.
 #[derive(Clone, Copy)]
 enum Maker {
     Cuda { library: &'static Cuda, device: c_int, context: *mut c_void },
@@ -21,16 +21,16 @@ enum Maker {
 /// Allocated memory.
 pub struct GpuMemory {
     maker: Maker,
-    /// Where it begins, as the GPU and its vendor's library have it.
+    /// Its first byte in the GPU's address space.
     pub address: u64,
-    /// How long it is.
+    /// Its length.
     pub bytes: usize,
 }
 
-/// A part of a GPU's memory as other drivers take it.
+/// GPU memory as a dma-buf, which other drivers can import.
 pub struct Exported {
     pub descriptor: OwnedFd,
-    /// Where it begins in the dma-buf.
+    /// Offset of the memory's first byte in the dma-buf.
     pub offset: u64,
 }
 
@@ -42,7 +42,7 @@ impl GpuMemory {
             MemoryKind::Cuda(number) => Self::of_cuda(number, bytes),
             MemoryKind::Rocm(number) => Self::of_hip(number, bytes),
             MemoryKind::Host | MemoryKind::Device => {
-                Err(SetupError::NotAllowed(format!("--memory {kind} is no GPU's")))
+                Err(SetupError::NotAllowed(format!("--memory {kind} is not GPU memory")))
             }
         }
     }
@@ -63,7 +63,7 @@ impl GpuMemory {
             done((library.cuDeviceGet)(&mut device, number.into()), "cuDeviceGet")?;
             let retained = (library.cuDevicePrimaryCtxRetain)(&mut context, device);
             done(retained, "cuDevicePrimaryCtxRetain")?;
-            // From here on it is released with the owner.
+            // From here on `Drop` releases the context.
             let maker = Maker::Cuda { library, device, context };
             let mut memory = GpuMemory { maker, address, bytes };
             done((library.cuCtxSetCurrent)(context), "cuCtxSetCurrent")?;
@@ -92,7 +92,10 @@ impl GpuMemory {
         Ok(GpuMemory { maker: Maker::Hip(library), address: address as u64, bytes })
     }
 
-    /// Exports it as a dma-buf, or says why not.
+    /// Exports it as a dma-buf.
+    ///
+    /// # Errors
+    /// Why the driver cannot, in words.
     pub fn export(&self) -> Result<Exported, String> {
         let (mut descriptor, mut offset) = (-1, 0);
         let (at, bytes) = (self.address as *const c_void, self.bytes);
@@ -161,7 +164,7 @@ fn failed(kind: &str, number: u8, what: &str, error: &str) -> SetupError {
 fn check_number(kind: &str, number: u8, count: c_int) -> Result<()> {
     let is_there = c_int::from(number) < count;
     let sentence = match count {
-        ..=0 => format!("--memory {kind}:{number}: there is no such GPU here"),
+        ..=0 => format!("--memory {kind}:{number}: this host has no such GPU"),
         1 => format!("--memory {kind}:{number} is out of range: use {kind}:0, the only GPU here"),
         _ => format!("--memory {kind}:{number} is out of range: use {kind}:0 to {}", count - 1),
     };

@@ -1,21 +1,21 @@
-//! Whose memory payloads are in.
+//! `--memory`: which memory payloads lie in.
 
 use crate::transport::per_end::PerEnd;
 use crate::transport::{Role, Settings};
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
-/// Whose memory payloads are in.
+/// Which memory payloads lie in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryKind {
-    /// This host's.
+    /// The host's main memory.
     #[default]
     Host,
     /// The RDMA adapter's own (`ibv_alloc_dm`).
     Device,
-    /// That of the NVIDIA GPU of this number.
+    /// An NVIDIA GPU's, by its CUDA device number.
     Cuda(u8),
-    /// That of the AMD GPU of this number.
+    /// An AMD GPU's, by its HIP device number.
     Rocm(u8),
 }
 
@@ -49,13 +49,13 @@ impl Display for MemoryKind {
 }
 
 impl MemoryKind {
-    /// That of an end.
+    /// The memory of one end.
     pub fn of(settings: &Settings, role: Role) -> MemoryKind {
         let asked = settings.get::<PerEnd<MemoryKind>>("memory");
         asked.map_or(MemoryKind::Host, |both| *both.of(role))
     }
 
-    /// The one that an end has which is not this host's.
+    /// The memory of the client, else of the server, that is not main memory.
     pub fn foreign(settings: &Settings) -> Option<MemoryKind> {
         let both = [Role::Client, Role::Server].map(|role| MemoryKind::of(settings, role));
         both.into_iter().find(|kind| *kind != MemoryKind::Host)

@@ -12,7 +12,7 @@ impl VerbsEndpoint {
     #[cold]
     pub(super) fn look_after_sends(&mut self) {
         self.reap();
-        // A payload that was copied is free already, and a datagram knows no address of memory.
+        // A payload that was copied is free already, and UD has no RDMA operations.
         if self.staged > 0 || self.queues.inline || self.is_datagram() {
             return;
         }
