@@ -13,12 +13,23 @@ fn sources() -> Vec<Value> {
     texts.iter().flat_map(|text| serde_json::from_str::<Vec<Value>>(text).unwrap()).collect()
 }
 
-/// The record of a tenth of a study.
-fn record(study: &str, only: &str) -> Value {
+/// The record of a tenth of a study; `sizes` replaces its list of sizes (before, after).
+fn record(study: &str, only: &str, sizes: Option<(&str, &str)>) -> Value {
     let scratch = std::env::temp_dir().join(format!("wiregauge-source-{}", std::process::id()));
     std::fs::create_dir_all(&scratch).unwrap();
     let mut command = program();
-    command.current_dir(&scratch).args(["run", study, "--quick", "--json"]);
+    command.current_dir(&scratch);
+    match sizes {
+        None => command.args(["run", study]),
+        Some((all, few)) => {
+            let shipped = format!("{}/studies/{study}.toml", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(shipped).unwrap();
+            assert!(text.contains(all), "{study}: {all}");
+            std::fs::write(scratch.join("study.toml"), text.replace(all, few)).unwrap();
+            command.args(["run", "study.toml"])
+        }
+    };
+    command.args(["--quick", "--json"]);
     if !only.is_empty() {
         command.args(["--only", only]);
     }
@@ -54,12 +65,16 @@ fn check(study: &str, record: &Value, series: &Value, sources: &[Value]) -> usiz
 /// A tenth of each of these studies, and of each the series that are run (none: all). Sizes and
 /// pauses beyond that are the plan's business (`src/command/run/sources.rs`).
 fn each(studies: &[(&str, &str)]) {
+    each_with_sizes(studies, None);
+}
+
+fn each_with_sizes(studies: &[(&str, &str)], sizes: Option<(&str, &str)>) {
     if !has_device() {
         return;
     }
     let sources = sources();
     for (study, only) in studies {
-        let record = record(study, only);
+        let record = record(study, only, sizes);
         for series in record["plan"]["study"]["series"].as_array().unwrap() {
             assert!(check(study, &record, series, &sources) > 0, "{study}: {series}");
         }
@@ -110,6 +125,18 @@ fn sweeps_of_datagrams_are_granted_the_settings_of_their_source() {
         ("gamess/bandwidth", "UD uni"),
         ("gamess/bandwidth", "UD bi"),
     ]);
+}
+
+#[test]
+fn sweeps_to_8_mib_are_granted_the_settings_of_their_source() {
+    // Software takes minutes for 8 MiB, and what is granted does not depend on the size.
+    let few = "size = [64, 8192]";
+    let sweep = Some(("size = \"4..8MiB*2\"", few));
+    each_with_sizes(&[("gamess/send-latency", "RC,UC")], sweep);
+    let sweep = Some(("size = \"2..8MiB*2\"", few));
+    each_with_sizes(&[("gamess/bandwidth", "RC uni,UC uni,RC bi,UC bi")], sweep);
+    let sweep = Some(("size = \"8..32KiB*2\"", few));
+    each_with_sizes(&[("potter/size-sweep", "RC write,UC send")], sweep);
 }
 
 #[test]

@@ -8,6 +8,13 @@
 #[path = "../../../core/src/transport/shm/ring.rs"]
 mod ring;
 
+/// Both ways of taking a message: as one of several, and alone.
+fn ways<M: ring::Memory>() -> [Pop<M>; 2] {
+    [pop, ring::Consumer::pop_one]
+}
+
+type Pop<M> = fn(&mut ring::Consumer<M>, &mut [u8]) -> Option<usize>;
+
 /// Takes one message, where one is there; its length.
 fn pop<M: ring::Memory>(consumer: &mut ring::Consumer<M>, message: &mut [u8]) -> Option<usize> {
     let (size, mut length) = (message.len(), None);

@@ -1,7 +1,7 @@
 //! The models. Small ones: each further atomic access multiplies the interleavings.
 
-use crate::pop;
 use crate::ring::{Consumer, Doorbell, Memory, Producer};
+use crate::{Pop, pop, ways};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -54,7 +54,7 @@ impl Memory for Arc<Cells> {
 }
 
 /// Takes messages `from..to`, and publishes them.
-fn take(consumer: &mut Consumer<Arc<Cells>>, from: u8, to: u8) {
+fn take(consumer: &mut Consumer<Arc<Cells>>, pop: Pop<Arc<Cells>>, from: u8, to: u8) {
     let mut expected = from;
     while expected < to {
         let mut message = [0xff];
@@ -71,46 +71,50 @@ fn take(consumer: &mut Consumer<Arc<Cells>>, from: u8, to: u8) {
 
 #[test]
 fn messages_are_handed_over_whole_and_in_order() {
-    loom::model(|| {
-        let cells = Cells::new();
-        let mut producer = Producer::new(Arc::clone(&cells));
-        let mut consumer = Consumer::new(cells);
-        let sender = thread::spawn(move || {
-            for message in 0..3 {
-                assert!(producer.push(&[message]), "there is room for four");
-            }
-        });
-        take(&mut consumer, 0, 3);
-        sender.join().unwrap();
-        assert!(!consumer.is_ready());
+    ways().into_iter().for_each(|pop| loom::model(move || hand_over_three(pop)));
+}
+
+fn hand_over_three(pop: Pop<Arc<Cells>>) {
+    let cells = Cells::new();
+    let mut producer = Producer::new(Arc::clone(&cells));
+    let mut consumer = Consumer::new(cells);
+    let sender = thread::spawn(move || {
+        for message in 0..3 {
+            assert!(producer.push(&[message]), "there is room for four");
+        }
     });
+    take(&mut consumer, pop, 0, 3);
+    sender.join().unwrap();
+    assert!(!consumer.is_ready());
 }
 
 /// The producer has filled the ring: it gets on only as the consumer publishes, and never writes a
 /// cell that the consumer may still read.
 #[test]
 fn a_cell_is_written_again_only_after_it_was_read() {
-    loom::model(|| {
-        let cells = Cells::new();
-        let mut producer = Producer::new(Arc::clone(&cells));
-        for message in 0..4 {
-            assert!(producer.push(&[message]));
-        }
-        assert!(!producer.push(&[4]), "full");
-        let mut consumer = Consumer::new(cells);
-        let receiver = thread::spawn(move || {
-            take(&mut consumer, 0, 2);
-            consumer
-        });
-        for message in 4..6 {
-            while !producer.push(&[message]) {
-                thread::yield_now();
-            }
-        }
-        let mut consumer = receiver.join().unwrap();
-        take(&mut consumer, 2, 6);
-        assert!(!consumer.is_ready());
+    ways().into_iter().for_each(|pop| loom::model(move || wrap_around(pop)));
+}
+
+fn wrap_around(pop: Pop<Arc<Cells>>) {
+    let cells = Cells::new();
+    let mut producer = Producer::new(Arc::clone(&cells));
+    for message in 0..4 {
+        assert!(producer.push(&[message]));
+    }
+    assert!(!producer.push(&[4]), "full");
+    let mut consumer = Consumer::new(cells);
+    let receiver = thread::spawn(move || {
+        take(&mut consumer, pop, 0, 2);
+        consumer
     });
+    for message in 4..6 {
+        while !producer.push(&[message]) {
+            thread::yield_now();
+        }
+    }
+    let mut consumer = receiver.join().unwrap();
+    take(&mut consumer, pop, 2, 6);
+    assert!(!consumer.is_ready());
 }
 
 /// What is published late (after several messages) is published whole: the consumer pops two first.
