@@ -16,6 +16,7 @@ use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::{HostPair, Pairs};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{Begin, Metric, Record, RecordedWarning, Run, Start};
+use wiregauge::transport::Role;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
 
@@ -238,4 +239,57 @@ fn an_interrupt_ends_all_pairs() {
     assert_eq!(ended.code, Some(3), "{ended:?}");
     net.await_no_agents();
     assert!(!read_record(&scratch.join("run")).unwrap().complete);
+}
+
+#[test]
+fn clients_on_several_hosts_share_one_server() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(3, &scratch) else { return };
+    for (line, threads) in [
+        ("load --clients 4 --threads 2 --count 100", 6),
+        ("load --rate 2k --threads 1 --time 100ms", 3),
+        ("load --clients 6 --tx-buffers 2 --rx-buffers 2 --count 100 --wait busy", 3),
+        ("rpc --workload 100B --clients 1 --ports 2 --no-unloaded --count 100", 6),
+    ] {
+        let wait = if line.contains("--wait") { "" } else { " --wait block" };
+        let line = format!("{line}{wait} --rounds 2 --client-hosts {}", net.list());
+        let (record, ended) = measured(&scratch, &net, &line);
+        let run = &record.runs[0];
+        let clients = run.case.topology.ranks_of(Role::Client);
+        let hosts: Vec<Option<u32>> = clients.map(|rank| rank.host).collect();
+        // Four clients are one on each host, since a second on each would be six.
+        let threads = if line.contains("--clients 4") { 3 } else { threads };
+        assert_eq!(hosts, [Some(0), Some(1), Some(2)], "{line}");
+        assert_eq!(run.case.topology.host_of(Role::Server), None);
+        for round in &run.rounds {
+            assert_eq!(round.threads.len(), threads, "{line}: {ended:?}");
+            let received = round.threads.iter().map(|thread| thread.counts.received);
+            assert!(received.clone().all(|one| one > 0), "{line}: each host was answered");
+            assert_eq!(received.sum::<u64>(), round.counts.received);
+            assert_eq!((round.counts.lost, round.counts.unfinished), (0, 0), "{line}");
+            // All threads in one time, though each host has a clock of its own.
+            assert!(round.length_ns < 60e9, "{line}: {}", round.length_ns);
+            assert!(round.start.is_some(), "{line}: the clocks were compared");
+        }
+        assert!(record.hosts.iter().all(|host| !host.noise.is_empty()), "{line}");
+    }
+}
+
+#[test]
+fn a_client_s_host_that_dies_ends_the_round_and_is_named() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(2, &scratch) else { return };
+    let line = format!(
+        "load --clients 2 --wait block --time 60s --rounds 1 --out run \
+         --client-hosts {}",
+        net.list()
+    );
+    let controller = Controller::start(&scratch, &words(&net, &line));
+    net.await_messages(1);
+    net.kill_agents(1);
+    let ended = controller.end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert!(!record.complete && record.runs[0].counts.received > 0, "{ended:?}");
+    assert!(record.faults[0].contains(&net.names[1]), "{ended:?}");
 }

@@ -285,7 +285,7 @@ fn a_trace_says_when_each_request_comes_and_how_long_it_is() {
         ("--workload w1", "without --workload"),
         ("--clients 2", "exclude each other"),
         ("--load 0.5", "exclude each other"),
-        ("--ports 2", "use --ports 1"),
+        ("--ports 2", "use one host and --ports 1"),
         ("--rps 1k", "exclude each other"),
     ] {
         let ended = wiregauge(&scratch, &words(&format!("rpc --trace calls {more} --out no")));

@@ -152,6 +152,15 @@ pub const REACH: OptionTable = &under(HOSTS, [
     .excludes(&["hosts-file"]).common(),
     OptionDef::path("hosts-file", "File with one host per line").common(),
     OptionDef::text(
+        "client-hosts",
+        |text| values::host(text).map(drop),
+        "Hosts of the clients of one server, such as node1,node2,here (load and rpc); the server \
+         is on this host, or on that of --to",
+    )
+    .metavar("HOSTS")
+    .list()
+    .excludes(&["hosts", "hosts-file", "all-pairs", "bisection", "rails"]),
+    OptionDef::text(
         "remote-binary",
         |text| values::line(text).map(drop),
         "Path of wiregauge on the remote hosts",

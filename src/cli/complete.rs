@@ -76,7 +76,7 @@ fn with_places(definition: clap::Command) -> clap::Command {
 
 fn of_argument(argument: clap::Arg) -> clap::Arg {
     let found: fn(&OsStr) -> Vec<CompletionCandidate> = match argument.get_id().as_str() {
-        "to" | "hosts" | "leader" | "HOST[:PORT]" => |typed| among(hosts(), typed),
+        "to" | "hosts" | "client-hosts" | "leader" | "HOST[:PORT]" => |typed| among(hosts(), typed),
         "interface" => |typed| among(names_in("/sys/class/net"), typed),
         "device" => |typed| among(names_in("/sys/class/infiniband"), typed),
         "STUDY" => |typed| {

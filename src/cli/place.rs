@@ -13,6 +13,8 @@ use std::path::Path;
 
 /// Longest file of hosts that is read: room for `MOST_HOSTS` names.
 const LONGEST_FILE: u64 = 4 << 20;
+/// Options of ssh.
+const OF_SSH: [&str; 3] = ["remote-binary", "push", "ssh"];
 
 /// The place that was asked for, and which process of a job this is.
 pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
@@ -32,14 +34,17 @@ pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
         }
         _ => {}
     }
+    if given.is_given("client-hosts") {
+        return Ok((clients(given)?, rank));
+    }
     let (nodes, own_here) = nodes(given, rank.as_ref())?;
     let rails = at_once.map(Rails::new);
-    Ok((Place { nodes, which, own_here, rails }, rank))
+    Ok((Place { nodes, which, own_here, rails, ..Place::default() }, rank))
 }
 
 /// Whether another host is named.
 fn names_hosts(given: &Given) -> bool {
-    ["to", "hosts", "hosts-file"].iter().any(|name| given.is_given(name))
+    ["to", "hosts", "hosts-file", "client-hosts"].iter().any(|name| given.is_given(name))
 }
 
 fn pairs(given: &Given) -> Pairs {
@@ -86,7 +91,7 @@ fn nodes(given: &Given, rank: Option<&Rank>) -> Result<Nodes, UsageError> {
         let nodes = (0..own.ranks).map(|rank| (rank > 0).then(|| spec(rank)));
         return Ok((nodes.collect(), BTreeMap::new()));
     }
-    let of_ssh = ["remote-binary", "push", "ssh"].into_iter().find(|name| given.is_given(name));
+    let of_ssh = OF_SSH.into_iter().find(|name| given.is_given(name));
     refuse_found(of_ssh.filter(|_| !names_hosts(given)), |option| {
         format!("--{option} needs a remote host: use --to HOST or --hosts A,B")
     })?;
@@ -95,23 +100,47 @@ fn nodes(given: &Given, rank: Option<&Rank>) -> Result<Nodes, UsageError> {
         Some(path) => of_file(Path::new(path))?,
         None => given.read_list("hosts", values::host),
     };
-    let has_agents = to.iter().chain(&hosts).all(|host| host.agent.is_some());
-    refuse_found(of_ssh.filter(|_| has_agents), |option| {
-        format!("--{option} is for hosts that ssh reaches, and an agent daemon runs there already")
-    })?;
-    let ssh = given.read("ssh", values::ssh).unwrap_or_else(|| vec!["ssh".into()]);
-    let binary: Option<String> = given.get("remote-binary");
-    let spec = |host: HostSpec| {
-        let push = given.flag("push") && host.agent.is_none();
-        HostSpec { ssh: ssh.clone(), binary: binary.clone(), push, ..host }
-    };
-    let is_here = |host: &HostSpec| host.host == HERE && host.agent.is_none();
+    check_reach(given, to.iter().chain(&hosts))?;
+    let spec = |host: HostSpec| reached(given, host);
     let own_here = hosts.iter().find(|host| is_here(host)).map(|here| here.own.clone());
     let nodes = match to {
         Some(host) => vec![None, Some(spec(host))],
         None => hosts.into_iter().map(|one| (!is_here(&one)).then(|| spec(one))).collect(),
     };
     Ok((nodes, own_here.unwrap_or_default()))
+}
+
+/// The clients of one server, and where that is.
+fn clients(given: &Given) -> Result<Place, UsageError> {
+    let to = given.read("to", values::host);
+    let hosts = given.read_list("client-hosts", values::host);
+    check_reach(given, to.iter().chain(&hosts))?;
+    let at = |host: HostSpec| (!is_here(&host)).then(|| reached(given, host));
+    Ok(Place::clients(hosts.into_iter().map(at).collect(), to.and_then(at)))
+}
+
+/// Whether it is this host.
+fn is_here(host: &HostSpec) -> bool {
+    host.host == HERE && host.agent.is_none()
+}
+
+/// Refuses options of ssh where all of these hosts have agent daemons.
+fn check_reach<'a>(
+    given: &Given,
+    mut hosts: impl Iterator<Item = &'a HostSpec>,
+) -> Result<(), UsageError> {
+    let has_agents = hosts.all(|host| host.agent.is_some());
+    let of_ssh = OF_SSH.into_iter().find(|name| given.is_given(name));
+    refuse_found(of_ssh.filter(|_| has_agents), |option| {
+        format!("--{option} is for hosts that ssh reaches, and an agent daemon runs there already")
+    })
+}
+
+/// A host with the options by which it is reached.
+fn reached(given: &Given, host: HostSpec) -> HostSpec {
+    let ssh = given.read("ssh", values::ssh).unwrap_or_else(|| vec!["ssh".into()]);
+    let push = given.flag("push") && host.agent.is_none();
+    HostSpec { ssh, binary: given.get("remote-binary"), push, ..host }
 }
 
 /// The hosts of a file: one a line, with what it has of its own (`device=mlx5_1`); `#` begins a

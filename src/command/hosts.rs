@@ -196,7 +196,7 @@ pub fn others(place: &Place) -> Vec<(HostSpec, Role)> {
         (Pairs::First, 1) => Role::Server,
         _ => Role::Client,
     };
-    let nodes = place.nodes.iter().enumerate();
+    let nodes = place.all_nodes().enumerate();
     nodes.filter_map(|(position, node)| Some((node.clone()?, role(position)))).collect()
 }
 

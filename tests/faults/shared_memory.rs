@@ -39,6 +39,7 @@ impl End {
         let time = Timebase::nanoseconds(Ticks(0));
         let assignment = Assignment {
             role,
+            rank: role.pick(0, 1),
             slots: vec![ThreadSlot { cpu: None, arena: "".into() }],
             others: Vec::new(),
             server_arena: None,

@@ -102,6 +102,7 @@ fn end(transport: TransportKind, role: Role) -> (Case, Assignment) {
     let slot = ThreadSlot { cpu: None, arena: "".into() };
     let assignment = Assignment {
         role,
+        rank: role.pick(0, 1),
         slots: vec![slot],
         others: Vec::new(),
         server_arena: None,

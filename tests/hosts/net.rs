@@ -5,6 +5,7 @@
 use super::controller::Scratch;
 use super::controller::bounded::{LIMIT, until};
 use super::testbed::{Testbed, run};
+use rustix::process::{Pid, Signal, kill_process};
 use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -72,6 +73,13 @@ impl Net {
         self.set_wire(host, "down");
         std::thread::sleep(time);
         self.set_wire(host, "up");
+    }
+
+    /// Kills the agents of a host.
+    pub fn kill_agents(&self, host: usize) {
+        for pid in self.testbed.agent_pids(host + 1).into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 
     fn set_wire(&self, host: usize, state: &str) {

@@ -70,8 +70,13 @@ impl Testbed {
 
     /// Programs of wiregauge on a host.
     pub fn agents(&self, host: usize) -> usize {
+        self.agent_pids(host).len()
+    }
+
+    /// Their processes.
+    pub fn agent_pids(&self, host: usize) -> Vec<i32> {
         let name = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        self.pids(host).into_iter().filter(|pid| name(*pid).starts_with("wiregauge")).count()
+        self.pids(host).into_iter().filter(|pid| name(*pid).starts_with("wiregauge")).collect()
     }
 }
 

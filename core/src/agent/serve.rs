@@ -192,6 +192,9 @@ impl AgentThreads {
     ) -> Result<AgentThreads, AgentError> {
         let name = case.pattern.name();
         let unknown = || AgentError::Refused(format!("unknown pattern '{name}'"));
+        let own = case.topology.ranks.get(assignment.rank as usize);
+        let is_own = own.is_some_and(|rank| rank.role == assignment.role);
+        ensure!(is_own, AgentError::Refused("the case has no such rank".into()));
         let pattern = patterns(name).ok_or_else(unknown)?;
         interrupt::install().map_err(unable("installing a signal handler"))?;
         let remote = assignment.remote_rows.map(|_| assignment.clock);

@@ -27,7 +27,7 @@ use crate::sample::arena::{Arena, Row};
 use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::signal::TimeOfDay;
 use crate::transport::counter::CounterValue;
-use crate::transport::{Blob, Role, Setup};
+use crate::transport::{Blob, Rank, Role, Setup};
 use crate::units::Span;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -246,7 +246,7 @@ impl RoleRunner {
         ThreadContext {
             case: &self.case,
             role: assignment.role,
-            thread: self.number as u32,
+            thread: self.number_of_role(),
             time,
             epoch_of_day_ns: self.epoch_of_day(time),
             rows,
@@ -254,6 +254,12 @@ impl RoleRunner {
             cpu_beside: self.elsewhere,
             is_remote: assignment.remote_rows.is_some(),
         }
+    }
+
+    /// Its number among the threads of all ranks of its role.
+    fn number_of_role(&self) -> u32 {
+        let before = self.case.topology.first_thread(self.assignment.rank as usize);
+        before.saturating_add(self.number as u32)
     }
 
     /// Time of day at the epoch of the agent's clock: as the controller says, or as this host knows
@@ -272,7 +278,8 @@ impl RoleRunner {
         let Local { source, time, .. } = &assignment.clock;
         let since = time.local(source.read()).0.max(0.0) as u64;
         let epoch = self.epoch_of_day(time);
-        Setup { site, opened: TimeOfDay::from_ns(epoch.wrapping_add(since)), ..setup }
+        let rank = Rank { number: assignment.rank, ..setup.rank };
+        Setup { site, rank, opened: TimeOfDay::from_ns(epoch.wrapping_add(since)), ..setup }
     }
 
     /// The server's turn, where one process simulates both roles and the server stamps.
@@ -309,7 +316,7 @@ impl RoleRunner {
         if self.assignment.role == Role::Server {
             return Ok(None);
         }
-        let share = self.pattern.share(&self.case, self.number as u32);
+        let share = self.pattern.share(&self.case, self.number_of_role());
         Generator::of(share.as_ref().unwrap_or(&self.case), time).map_err(unable("the timer"))
     }
 

@@ -21,22 +21,26 @@ pub enum Fault {
     Refused(String),
     /// A role handled no message for too long.
     #[error(
-        "stalled: the {} handled no message for {} s (handled so far: {})",
-        .role.name(), .patience.as_secs_f64(), shown(handled)
+        "stalled: the {}{} handled no message for {} s (handled so far: {})",
+        .role.name(), on(host), .patience.as_secs_f64(), shown(handled)
     )]
     Stalled {
         /// The role.
         role: Role,
+        /// Its host, where several have this role.
+        host: Option<String>,
         /// For how long.
         patience: Duration,
         /// How many messages each rank has handled.
         handled: Vec<Handled>,
     },
     /// A role's loop ended that was to go on.
-    #[error("the {} {}", .role.name(), early(ended))]
+    #[error("the {}{} {}", .role.name(), on(host), early(ended))]
     EndedEarly {
         /// The role.
         role: Role,
+        /// Its host, where several have this role.
+        host: Option<String>,
         /// Why its loop ended.
         ended: Ended,
     },
@@ -54,10 +58,12 @@ pub enum Fault {
         how: String,
     },
     /// The channel to a role's agent broke.
-    #[error("the {}'s process is gone: {why}", .role.name())]
+    #[error("the {}'s process{} is gone: {why}", .role.name(), on(host))]
     Gone {
         /// The role.
         role: Role,
+        /// Its host, where several have this role.
+        host: Option<String>,
         /// How.
         why: String,
     },
@@ -177,7 +183,7 @@ mod tests {
     fn deaths_replace_what_the_others_noticed_and_add_to_a_stall_or_an_interruption() {
         let deaths = || vec!["the server's process was killed".to_string()];
         let said = |fault| Fault::with_deaths(fault, deaths()).map(|fault| fault.to_string());
-        let closed = Fault::EndedEarly { role: Role::Client, ended: Ended::Closed };
+        let closed = Fault::EndedEarly { role: Role::Client, host: None, ended: Ended::Closed };
         assert_eq!(said(Some(closed)).as_deref(), Some("the server's process was killed"));
         assert_eq!(
             said(Some(Fault::Interrupted)).as_deref(),
@@ -197,6 +203,7 @@ mod tests {
         };
         let stalled = Fault::Stalled {
             role: Role::Server,
+            host: None,
             patience: Duration::from_millis(1500),
             handled: vec![handled(Role::Client, 7, None), handled(Role::Server, 5, Some("node07"))],
         };

@@ -30,7 +30,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -130,6 +130,8 @@ pub struct ThreadSlot {
 pub struct Assignment {
     /// Which end this is.
     pub role: Role,
+    /// Which rank of the case's topology.
+    pub rank: u32,
     /// One slot per thread.
     pub slots: Vec<ThreadSlot>,
     /// The CPUs of this host on which the peer measures.

@@ -38,6 +38,8 @@ crate::options::named_enum! {
 pub struct Place {
     /// The hosts, `None` being this one. An empty list: both ends are on this one.
     pub nodes: Vec<Option<HostSpec>>,
+    /// Further hosts with clients of the same server, beside the client of the pair.
+    pub more_clients: Vec<Option<HostSpec>>,
     /// Which of their pairs.
     pub which: Pairs,
     /// Settings that this host has of its own, as [`HostSpec::own`].
@@ -71,6 +73,8 @@ pub enum Pairs {
 pub struct Layout {
     /// Other hosts than this.
     pub hosts: Vec<HostSpec>,
+    /// The hosts of the clients where one server has several; else empty.
+    pub clients: Vec<Option<u32>>,
     /// The hosts of each pair.
     pub pairs: Vec<HostPair>,
     /// Numbers of `pairs`; of [`Place::ends`] where each pair has several rails.
@@ -83,15 +87,35 @@ impl Place {
         Place { nodes: vec![None, Some(host)], ..Place::default() }
     }
 
+    /// Clients on these hosts, all of one server there or, if `None`, here.
+    pub fn clients(mut hosts: Vec<Option<HostSpec>>, server: Option<HostSpec>) -> Place {
+        let first = if hosts.is_empty() { None } else { hosts.remove(0) };
+        Place { nodes: vec![first, server], more_clients: hosts, ..Place::default() }
+    }
+
+    /// On how many hosts clients of one server are.
+    pub fn client_hosts(&self) -> u32 {
+        1 + self.more_clients.len() as u32
+    }
+
+    /// All hosts, `None` being this one: those of pairs, then those of further clients. The others
+    /// have the numbers of a [`Layout`] in this order.
+    pub fn all_nodes(&self) -> impl Iterator<Item = &Option<HostSpec>> {
+        self.nodes.iter().chain(&self.more_clients)
+    }
+
     /// Whether any end is on another host.
     pub fn is_remote(&self) -> bool {
-        self.nodes.iter().any(Option::is_some)
+        self.all_nodes().any(Option::is_some)
     }
 
     /// Whether an end of this role may be on this host.
     pub fn is_here(&self, role: Role) -> bool {
         match self.which {
-            Pairs::First => self.nodes.get(role.pick(0, 1)).is_none_or(Option::is_none),
+            Pairs::First => {
+                let own = self.nodes.get(role.pick(0, 1)).is_none_or(Option::is_none);
+                own || (role == Role::Client && self.more_clients.contains(&None))
+            }
             Pairs::All { .. } | Pairs::Bisection { .. } => self.nodes.contains(&None),
         }
     }
@@ -124,11 +148,14 @@ impl Place {
         if nodes.is_empty() {
             return Ok(Layout { pairs: vec![HostPair::default()], ..Layout::default() });
         }
+        self.check_clients()?;
         check(nodes, *which, asked.measures_bisection)?;
         self.check_rails()?;
         let mut next = 0..;
-        let number = |node: &Option<HostSpec>| node.as_ref().and_then(|_| next.next());
-        let numbers: Vec<Option<u32>> = nodes.iter().map(number).collect();
+        let mut number = |node: &Option<HostSpec>| node.as_ref().and_then(|_| next.next());
+        let numbers: Vec<Option<u32>> = nodes.iter().map(&mut number).collect();
+        let further = self.more_clients.iter().map(number).collect::<Vec<_>>();
+        let clients = if further.is_empty() { None } else { numbers.first().copied() };
         let end = |node: u32| numbers.get(node as usize).copied().flatten();
         let of = |(a, b): (u32, u32)| HostPair { client: end(a), server: end(b) };
         let count = nodes.len() as u32;
@@ -163,7 +190,8 @@ impl Place {
             )
         })?;
         Ok(Layout {
-            hosts: nodes.iter().flatten().cloned().collect(),
+            hosts: self.all_nodes().flatten().cloned().collect(),
+            clients: clients.into_iter().chain(further).collect(),
             pairs: groups.concat().into_iter().map(of).collect(),
             concurrent,
         })
@@ -177,6 +205,30 @@ impl Place {
         let rails = self.rails.as_ref().map_or(1, Rails::count);
         let on_each = |pair: HostPair| (0..rails).map(move |rail| (pair, rail));
         layout.pairs.iter().copied().flat_map(on_each).collect()
+    }
+
+    /// Refuses hosts of clients that are named twice, or are the server's.
+    fn check_clients(&self) -> Result<(), UsageError> {
+        let [first, server] = self.nodes.as_slice() else { return Ok(()) };
+        if self.more_clients.is_empty() {
+            return Ok(());
+        }
+        let name = |host: &Option<HostSpec>| {
+            host.as_ref().map_or(HERE.to_string(), |spec| spec.host.clone())
+        };
+        let (most, count) = (MOST_AT_ONCE, self.client_hosts() as usize);
+        ensure!(count <= most, "--client-hosts: {count} hosts are too many: use at most {most}");
+        let mut names = BTreeSet::new();
+        for client in std::iter::once(first).chain(&self.more_clients).map(name) {
+            ensure!(
+                client != name(server),
+                "--client-hosts: '{client}' has the server: name other hosts for the clients, or \
+                 another one for the server with --to"
+            );
+            let is_new = names.insert(client.clone());
+            ensure!(is_new, "--client-hosts: '{client}' is named twice: name each host once");
+        }
+        Ok(())
     }
 
     /// Refuses hosts with devices of their own where all are measured.

@@ -263,6 +263,8 @@ pub struct Combination {
     pub size: Bytes,
     /// Threads of each end.
     pub threads: u32,
+    /// Hosts with clients of one server; 1 for patterns that do not support several.
+    pub client_hosts: u32,
 }
 
 /// What was asked of a pattern: lists are cases.
@@ -281,6 +283,11 @@ pub trait PatternRequest: Debug + Send + Sync {
             None if request.perturb => sweep::perturbed(&request.sizes),
             None => request.sizes.clone(),
         })
+    }
+
+    /// Whether one server may have clients on several hosts.
+    fn has_many_clients(&self) -> bool {
+        false
     }
 
     /// Refuses what a transport cannot do of it.

@@ -78,9 +78,11 @@ impl Request {
         let rounds = self.rounds();
         let combinations = [self.transports.len(), self.waits.len(), sizes.len()];
         let pairs = self.place.count(self.is_directed);
+        let client_hosts = self.place.client_hosts();
         let cases = combinations.into_iter().fold(pairs, |all, one| all.saturating_mul(one as u64));
         let threads: u64 = self.threads.iter().map(|threads| u64::from(*threads)).sum();
         let in_all = cases.saturating_mul(threads).saturating_mul(u64::from(rounds.most));
+        let in_all = in_all.saturating_mul(client_hosts.into());
         let most = rounds.most;
         ensure!(
             (1..=MOST_IN_ALL).contains(&in_all),
@@ -91,11 +93,13 @@ impl Request {
         let ends = self.place.ends(&layout);
         let on = |case: &Case, end: (HostPair, u32)| -> Result<Case, UsageError> {
             let settings = self.place.settings(&layout, end, case.transport, &case.settings)?;
-            Ok(Case { topology: case.topology.clone().on(end.0), settings, ..case.clone() })
+            let topology = case.topology.clone().on(end.0).with_clients_on(&layout.clients);
+            topology.check().map_err(UsageError)?;
+            Ok(Case { topology, settings, ..case.clone() })
         };
         let (mut so_far, together) = (CasesSoFar::default(), &layout.concurrent);
         for &transport in &self.transports {
-            self.check_place(transport)?;
+            self.check_place(transport, asked.has_many_clients())?;
             self.check_transport(transport)?;
             asked.check_over(&self, transport)?;
             for &wait in &self.waits {
@@ -103,7 +107,7 @@ impl Request {
                     check_size(transport, size)?;
                     for &threads in &self.threads {
                         let first = so_far.cases.len();
-                        let of = Combination { transport, wait, size, threads };
+                        let of = Combination { transport, wait, size, threads, client_hosts };
                         for case in asked.cases(&self, &of) {
                             check_spec(&case)?;
                             check_together(&case)?;
@@ -247,10 +251,12 @@ impl Request {
     }
 
     /// Whether the server's end may be where it is to be.
-    fn check_place(&self, transport: TransportKind) -> Result<(), UsageError> {
+    fn check_place(&self, transport: TransportKind, many: bool) -> Result<(), UsageError> {
         if !self.place.is_remote() {
             return Ok(());
         }
+        let (fits, name) = (many || self.place.more_clients.is_empty(), self.pattern.name());
+        ensure!(fits, "{name} has one client: use --client-hosts with load or rpc");
         ensure!(
             self.cpus.is_empty() || self.place.pairs().is_none(),
             "--cpus does not work with --all-pairs and --bisection, where each host plays both \

@@ -98,6 +98,25 @@ impl Topology {
         Topology { ranks, connections: Connections::Pairs(vec![(0, 1)]), wiring }
     }
 
+    /// The same with this many clients of the one server, all alike: the first, and others after
+    /// the server.
+    #[must_use]
+    pub fn with_clients(mut self, clients: u32) -> Topology {
+        let (Some(first), Some(server)) =
+            (self.position(Role::Client), self.position(Role::Server))
+        else {
+            return self;
+        };
+        let client = self.ranks[first];
+        let before = self.ranks.len() as u32;
+        let more = clients.saturating_sub(1).min(MOST_RANKS as u32);
+        self.ranks.extend((0..more).map(|_| client));
+        if let Connections::Pairs(pairs) = &mut self.connections {
+            pairs.extend((before..before + more).map(|number| (number, server as u32)));
+        }
+        self
+    }
+
     /// Refuses what no plan makes: it may come over a network.
     pub fn check(&self) -> Result<(), String> {
         let ranks = self.ranks.len();
@@ -129,7 +148,15 @@ impl Topology {
         self
     }
 
-    /// The hosts of its client and its server.
+    /// The same with the clients on these hosts, one on each in their order.
+    #[must_use]
+    pub fn with_clients_on(mut self, hosts: &[Option<u32>]) -> Topology {
+        let clients = self.ranks.iter_mut().filter(|rank| rank.role == Role::Client);
+        clients.zip(hosts).for_each(|(rank, host)| rank.host = *host);
+        self
+    }
+
+    /// The hosts of its first client and its server.
     pub fn hosts(&self) -> HostPair {
         HostPair { client: self.host_of(Role::Client), server: self.host_of(Role::Server) }
     }
@@ -144,9 +171,27 @@ impl Topology {
         self.rank(role)?.host
     }
 
-    /// Threads of a role.
+    /// The ranks of a role, in the order of their numbers.
+    pub fn ranks_of(&self, role: Role) -> impl Iterator<Item = &Rank> {
+        self.ranks.iter().filter(move |rank| rank.role == role)
+    }
+
+    /// Threads of a role, of all its ranks.
     pub fn threads_of(&self, role: Role) -> u32 {
-        self.rank(role).map_or(0, |rank| rank.threads)
+        self.ranks_of(role).fold(0, |all, rank| all.saturating_add(rank.threads))
+    }
+
+    /// Threads of the ranks of its role before this one: the number of its first thread among all
+    /// of the role.
+    pub fn first_thread(&self, rank: usize) -> u32 {
+        let role = self.ranks.get(rank).map(|rank| rank.role);
+        let before = self.ranks.iter().take(rank).filter(|one| Some(one.role) == role);
+        before.fold(0, |all, rank| all.saturating_add(rank.threads))
+    }
+
+    /// Whether several clients talk to one server.
+    pub fn has_several_clients(&self) -> bool {
+        self.ranks_of(Role::Client).nth(1).is_some()
     }
 
     /// Threads of the rank that has the most.
@@ -165,7 +210,7 @@ impl Topology {
         all.fold(0, u32::saturating_add)
     }
 
-    /// Endpoints of each thread of the first rank of a role.
+    /// Endpoints of each thread of the first rank of a role. Clients of one server are all alike.
     pub fn endpoints_of_role(&self, role: Role) -> u32 {
         self.endpoints_of(self.position(role).unwrap_or_default())
     }
@@ -276,6 +321,29 @@ mod tests {
             assert_eq!(seen.len() as u32, servers * topology.endpoints_of(1));
         }
     }
+
+    #[test]
+    fn each_thread_of_several_clients_has_a_connection_of_its_own_to_their_server() {
+        let topology = Topology::client_server(2, 1, Wiring::Mesh { each: 1 }).with_clients(3);
+        let topology = topology.with_clients_on(&[None, Some(0), Some(1)]);
+        let hosts: Vec<Option<u32>> = topology.ranks_of(Role::Client).map(|one| one.host).collect();
+        assert_eq!(hosts, [None, Some(0), Some(1)]);
+        assert_eq!((topology.threads_of(Role::Client), topology.threads_of(Role::Server)), (6, 1));
+        let first: Vec<u32> = (0..4).map(|rank| topology.first_thread(rank)).collect();
+        assert_eq!(first, [0, 0, 2, 4], "the server is the second rank");
+        assert_eq!(topology.endpoints_of_role(Role::Client), 1);
+        assert_eq!(topology.endpoints_of_role(Role::Server), 6);
+        let server = topology.peers_of(1, 0);
+        let of_clients: Vec<(usize, usize)> = server.iter().map(|p| (p.rank, p.thread)).collect();
+        assert_eq!(of_clients, [(0, 0), (0, 1), (2, 0), (2, 1), (3, 0), (3, 1)]);
+        for (endpoint, peer) in server.iter().enumerate() {
+            let back = topology.peers_of(peer.rank, peer.thread);
+            assert_eq!(back, [EndpointId { rank: 1, thread: 0, endpoint }]);
+        }
+        assert!(topology.has_several_clients() && topology.check().is_ok());
+        assert!(!Topology::pair(5).has_several_clients());
+    }
+
     #[test]
     fn every_rank_is_connected_to_every_other_where_all_are() {
         let rank = |role| Rank { role, host: None, threads: 2 };

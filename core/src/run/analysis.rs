@@ -2,6 +2,7 @@
 //! cases follow from what has been measured.
 #![warn(missing_docs)]
 
+use super::conditions::Conditions;
 use super::cpus;
 use super::rates::{Rates, Work};
 use super::round::RoundResult;
@@ -15,7 +16,6 @@ use crate::sample::arena::Row;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::{self, Times};
 use crate::stats::{Metric, RateMetric};
-use crate::transport::Role;
 use crate::transport::counter::FinalCounters;
 use crate::warning::Warning;
 use serde_json::Value;
@@ -179,10 +179,10 @@ pub struct RunSoFar {
     pub(super) counts: Counts,
     pub(super) overhead: Vec<Vec<f64>>,
     pub(super) recording_ns: Vec<f64>,
-    /// Of the client's CPU, and of the server's.
-    pub(super) noise: [Vec<Noise>; 2],
-    /// CPUs of the other hosts on which other runs measured, of the client and of the server.
-    pub(super) shared_cpus: [BTreeSet<u32>; 2],
+    /// Of the measuring CPUs, with their hosts.
+    pub(super) noise: Vec<(Option<u32>, Noise)>,
+    /// CPUs on which other runs measured, with their hosts.
+    pub(super) shared_cpus: BTreeSet<(Option<u32>, u32)>,
     pub(super) warnings: Vec<Warning>,
     /// Gaps that stand out of its rounds.
     pub(super) stalls: Vec<Stall>,
@@ -231,6 +231,14 @@ impl RunSoFar {
         }
     }
 
+    /// The same with the CPUs of each client's own host, where one server has several.
+    pub(super) fn with_cpus_of_clients(mut self, conditions: &Conditions<'_>) -> RunSoFar {
+        if self.case.topology.has_several_clients() {
+            self.cpus = conditions.cpus_of_threads(&self.case);
+        }
+        self
+    }
+
     /// What the pattern has gathered, as its own type.
     pub fn collected<T: Any>(&self) -> Option<&T> {
         (&*self.collector as &dyn Any).downcast_ref()
@@ -238,19 +246,12 @@ impl RunSoFar {
 
     /// The noise of its CPUs on a host; `None`: this one.
     pub fn noise_at(&self, host: Option<u32>) -> impl Iterator<Item = &Noise> {
-        self.at(host, &self.noise).flatten()
+        self.noise.iter().filter(move |(at, _)| *at == host).map(|(_, noise)| noise)
     }
 
     /// Its CPUs on another host on which other runs measured.
     pub(super) fn shared_at(&self, host: u32) -> impl Iterator<Item = u32> {
-        self.at(Some(host), &self.shared_cpus).flatten().copied()
-    }
-
-    /// Of what is known of the client and of the server, that of the ends on a host.
-    fn at<'a, T>(&'a self, host: Option<u32>, ends: &'a [T; 2]) -> impl Iterator<Item = &'a T> {
-        let ends = Role::ALL.iter().zip(ends);
-        let there = ends.filter(move |(role, _)| self.case.topology.host_of(**role) == host);
-        there.map(|(_, known)| known)
+        self.shared_cpus.iter().filter(move |(at, _)| *at == Some(host)).map(|(_, cpu)| *cpu)
     }
 
     /// Whether no further round is wanted.

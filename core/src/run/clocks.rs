@@ -2,6 +2,7 @@
 //! each, and what it has cost.
 
 use super::RunContext;
+use super::concurrent::has_several_clients;
 use crate::clock::check::{self, BoundedTime, Message};
 use crate::clock::exchange::LENGTH;
 use crate::clock::offset::{Exchange, Model, Offset};
@@ -35,6 +36,10 @@ impl Comparisons {
         cpus: &[u32],
         environment: &Environment,
     ) -> Result<Comparisons, Fault> {
+        // A number without a host would be taken for this one.
+        let (named, reached) = (plan.hosts.len(), context.hosts.len());
+        let is_whole = named == reached;
+        ensure!(is_whole, Fault::new(format!("{reached} of the plan's {named} hosts are reached")));
         let hosts = context.hosts.iter();
         let stated = hosts.map(|host| stated(host, time, environment)).collect::<Result<_, _>>()?;
         let local = time.local();
@@ -88,9 +93,9 @@ impl Comparisons {
 /// The case for which a host's clock is compared, and whether that needs it: one-way times do;
 /// rounds that begin together do so less well without.
 fn compared_for(plan: &Plan, host: u32) -> Option<(&Case, bool)> {
-    let is_at = |case: &Case, role: Role| case.topology.host_of(role) == Some(host);
     let is_of_host = |case: &&Case| {
-        case.topology.is_between_hosts() && (is_at(case, Role::Client) || is_at(case, Role::Server))
+        case.topology.is_between_hosts()
+            && case.topology.ranks.iter().any(|rank| rank.host == Some(host))
     };
     let one_way = plan.cases.iter().find(|case| case.profile().is_one_way && is_of_host(case));
     let needed = one_way.map(|case| (case, true));
@@ -102,10 +107,11 @@ fn names_own_interface(plan: &Plan, case: &Case) -> bool {
     case.topology.host_of(Role::Client).is_none() || plan.pairs.is_some()
 }
 
-/// The cases of which rounds begin with those of others.
+/// The cases of which rounds begin with those of others, or whose clients begin together.
 fn together(plan: &Plan) -> Vec<&Case> {
     let several = plan.concurrent.iter().filter(|group| group.len() > 1).flatten();
-    several.filter_map(|number| plan.cases.get(*number as usize)).collect()
+    let several = several.filter_map(|number| plan.cases.get(*number as usize));
+    several.chain(plan.cases.iter().filter(|case| has_several_clients(case))).collect()
 }
 
 /// What two clocks say of themselves, where they are kept right: how far the other's local time is

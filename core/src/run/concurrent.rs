@@ -5,7 +5,7 @@ use crate::plan::Case;
 use crate::run::conditions::Conditions;
 use crate::run::period::Watched;
 use crate::run::round::{self, RoundResult};
-use crate::run::start_barrier::{BarrierShared, CHECK, StartBarrier};
+use crate::run::start_barrier::{BarrierShared, CHECK};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Runs a round of each case at the same time.
@@ -14,11 +14,12 @@ pub fn run(
     conditions: &Conditions<'_>,
     watch: &mut dyn FnMut(Watched),
 ) -> Vec<Result<RoundResult, Fault>> {
-    if let [case] = cases {
-        return vec![round::run(case, conditions, StartBarrier::none(), watch)];
-    }
-    let clock = all_known(cases, conditions).then_some(conditions.clock);
+    let starts_together = cases.len() > 1 || cases.iter().any(has_several_clients);
+    let clock = (starts_together && all_known(cases, conditions)).then_some(conditions.clock);
     let shared = BarrierShared::new(cases.len(), clock);
+    if let [case] = cases {
+        return vec![round::run(case, conditions, shared.side(), watch)];
+    }
     let messages: Vec<AtomicU64> = cases.iter().map(|_| AtomicU64::new(0)).collect();
     std::thread::scope(|scope| {
         let one = |(number, case): (usize, &'_ Case)| {
@@ -40,6 +41,11 @@ pub fn run(
         let panicked = |_| Err(Fault::new("a thread of the controller panicked"));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
     })
+}
+
+/// Whether clients on several hosts are to begin together.
+pub fn has_several_clients(case: &Case) -> bool {
+    case.topology.has_several_clients()
 }
 
 /// Whether the clock of each rank is known. A simulated transport has none, and with an injected
@@ -79,6 +85,7 @@ mod tests {
             let part = || ThreadResult {
                 arena: crate::sample::arena::Arena::create(1).unwrap(),
                 outcome: None,
+                host: None,
                 effective_settings: Vec::new(),
             };
             let ran = Some((at(from), at(to)));

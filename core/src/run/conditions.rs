@@ -5,7 +5,8 @@ use crate::clock::exchange::Local;
 use crate::clock::offset::Model;
 use crate::clock::{LocalNs, Ticks};
 use crate::host::CpuPair;
-use crate::plan::{Case, Rails};
+use crate::plan::topology::Rank;
+use crate::plan::{Case, HostPair, Rails};
 use crate::remote::host::RemoteHost;
 use crate::sample::join::End;
 use crate::transport::Role;
@@ -60,9 +61,37 @@ impl<'a> Conditions<'a> {
         Some(end.time.ticks_at(LocalNs(at.0 + offset_ns)))
     }
 
-    /// The CPUs of a case's roles, a pair per thread where there are enough.
+    /// The CPUs of a case's roles, a pair per thread where there are enough; of several clients
+    /// those of the first.
     pub fn cpus_of(&self, case: &Case) -> Vec<CpuPair> {
-        let of = |role: Role| match self.remote_host(case.topology.host_of(role)) {
+        self.pairs_on(case, case.topology.hosts())
+    }
+
+    /// The CPUs of the threads of one of its ranks; fewer where there are not enough.
+    pub fn cpus_of_rank(&self, case: &Case, rank: &Rank) -> Vec<u32> {
+        let first = case.topology.hosts();
+        let hosts = rank.role.pick(HostPair { client: rank.host, ..first }, first);
+        let pairs = self.pairs_on(case, hosts).into_iter();
+        pairs.map(|pair| rank.role.pick(pair.client, pair.server)).collect()
+    }
+
+    /// A pair for each thread of the role that has the most, in the order of its ranks: each
+    /// client's CPUs are of its own host.
+    pub fn cpus_of_threads(&self, case: &Case) -> Vec<CpuPair> {
+        let of_rank = |rank: &Rank| {
+            let cpus = self.cpus_of_rank(case, rank);
+            cpus.into_iter().cycle().take(rank.threads as usize).collect::<Vec<_>>()
+        };
+        let of = |role| case.topology.ranks_of(role).flat_map(of_rank).collect::<Vec<_>>();
+        let (clients, servers) = (of(Role::Client), of(Role::Server));
+        let most = clients.len().max(servers.len());
+        let both = clients.iter().cycle().zip(servers.iter().cycle());
+        both.take(most).map(|(&client, &server)| CpuPair { client, server }).collect()
+    }
+
+    /// The CPUs of a case's roles on these hosts.
+    fn pairs_on(&self, case: &Case, hosts: HostPair) -> Vec<CpuPair> {
+        let of = |role: Role| match self.remote_host(role.pick(hosts.client, hosts.server)) {
             Some(host) => host.probe.cpus.clone(),
             None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
         };

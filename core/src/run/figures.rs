@@ -4,7 +4,6 @@ use super::analysis::{Completion, PatternAnalysis, RoundSeen, RunSoFar};
 use super::counts::add;
 use super::threads::{self, ended};
 use super::{overhead, stalls};
-use crate::clock::Timebase;
 use crate::control::fault::Fault;
 use crate::control::protocol::Outcome;
 use crate::loops::waiter::ADAPTIVE_SPIN;
@@ -16,7 +15,7 @@ use crate::run::round::RoundResult;
 use crate::run::running_rank::ThreadResult;
 use crate::sample::RoundSamples;
 use crate::sample::histogram::LiveHistogram;
-use crate::sample::join::Times;
+use crate::sample::join::{End, Times};
 use crate::sample::recorder::Beyond;
 use crate::stats::knee::Point;
 use crate::stats::metric::durations;
@@ -35,6 +34,8 @@ pub struct Seen<'a> {
     pub samples: RoundSamples,
     /// The times that they were taken by.
     pub times: Times<'a>,
+    /// Those of each thread of the client, where its hosts are several.
+    pub ends: Vec<End<'a>>,
 }
 
 impl RunSoFar {
@@ -42,28 +43,29 @@ impl RunSoFar {
     pub fn take(&mut self, case: &Case, mut round: Round, finished: RoundResult, seen: Seen<'_>) {
         let client = finished.threads_of(Role::Client);
         let server = finished.threads_of(Role::Server);
-        let Seen { counts, samples, times } = seen;
+        let Seen { counts, samples, times, ends: of_clients } = seen;
+        // The epoch of one client's clock is that of the round.
+        let unshifted = End { offset: None, ..times.client };
+        let client_end = |number: usize| of_clients.get(number).copied().unwrap_or(unshifted);
         round.samples = samples.samples.len() as u64;
         let each: Vec<Thread> = (0..client.len().max(server.len()))
             .map(|number| {
                 let ends = [client.get(number), server.get(number)];
-                let thread = self.thread(number, ends, times.client.time);
+                let thread = self.thread(number, ends, client_end(number));
                 Thread { counts: counts.get(number).copied().unwrap_or_default(), ..thread }
             })
             .collect();
         round.client = threads::usage(client);
         round.server = threads::usage(server);
         take_threads(each, &mut round);
-        self.take_outcomes(client, &mut round, times.client.time);
-        for (seen, parts) in self.noise.iter_mut().zip([client, server]) {
-            seen.extend(parts.iter().filter_map(|part| part.outcome.as_ref()?.noise.clone()));
-        }
-        for (index, (role, parts)) in Role::ALL.iter().zip([client, server]).enumerate() {
+        self.take_outcomes(client, &mut round, |number| client_end(number).time.ns_per_tick);
+        for (role, parts) in Role::ALL.iter().zip([client, server]) {
             let cpus = self.cpus.iter().map(|pair| role.pick(pair.client, pair.server));
-            let ends = parts.iter().map(|part| part.outcome.as_ref());
-            let shares = |end: &Option<&Outcome>| end.is_some_and(|end| end.shares_cpu);
-            let shared = ends.zip(cpus).filter(|(end, _)| shares(end)).map(|(_, cpu)| cpu);
-            self.shared_cpus[index].extend(shared);
+            for (part, cpu) in parts.iter().zip(cpus) {
+                let Some(outcome) = &part.outcome else { continue };
+                self.noise.extend(outcome.noise.clone().map(|noise| (part.host, noise)));
+                self.shared_cpus.extend(outcome.shares_cpu.then_some((part.host, cpu)));
+            }
         }
         for metric in self.analysis.metrics(case) {
             let series = durations(&samples, metric);
@@ -100,7 +102,7 @@ impl RunSoFar {
         &mut self,
         number: usize,
         [client, server]: [Option<&ThreadResult>; 2],
-        base: &Timebase,
+        end: End<'_>,
     ) -> Thread {
         for (role, part) in Role::ALL.iter().zip([client, server]) {
             if let Some(outcome) = part.and_then(|part| part.outcome.as_ref()) {
@@ -114,8 +116,8 @@ impl RunSoFar {
         let (used_client, used_server) = (usage(client), usage(server));
         let is_pinned = used_client.pinned && used_server.pinned;
         Thread {
-            started_ns: span.map_or(0.0, |(begin, _)| base.local(begin).0),
-            length_ns: span.map_or(0.0, |(begin, end)| base.span(end - begin)),
+            started_ns: span.map_or(0.0, |(begin, _)| end.instant(begin).0),
+            length_ns: span.map_or(0.0, |(begin, over)| end.time.span(over - begin)),
             ended: ended(client),
             client: used_client,
             server: used_server,
@@ -139,18 +141,26 @@ impl RunSoFar {
         self.warnings.extend(reason.map(|reason| Warning::MemoryNotLocked { role, reason }));
     }
 
-    fn take_outcomes(&mut self, client: &[ThreadResult], round: &mut Round, base: &Timebase) {
+    fn take_outcomes(
+        &mut self,
+        client: &[ThreadResult],
+        round: &mut Round,
+        ns_per_tick: impl Fn(usize) -> f64,
+    ) {
         let mut all: BTreeMap<Metric, LiveHistogram> = BTreeMap::new();
-        for outcome in client.iter().filter_map(|part| part.outcome.as_ref()) {
-            let overhead = outcome.overhead.iter().map(|&t| f64::from(t) * base.ns_per_tick);
+        for (number, part) in client.iter().enumerate() {
+            let (Some(outcome), ns_per_tick) = (&part.outcome, ns_per_tick(number)) else {
+                continue;
+            };
+            let overhead = outcome.overhead.iter().map(|&t| f64::from(t) * ns_per_tick);
             self.overhead.push(overhead.collect());
-            self.recording_ns.push(outcome.recording_ticks * base.ns_per_tick);
+            self.recording_ns.push(outcome.recording_ticks * ns_per_tick);
             let Beyond { service, response, lateness } = &outcome.beyond;
             let (service, response) = ((Metric::Service, service), (Metric::Response, response));
             for (metric, sparse) in [service, response, (Metric::Lateness, lateness)] {
                 let Some(mut sparse) = sparse.clone() else { continue };
                 // The agent counted in ticks; what a tick is is known here.
-                sparse.totals.unit_ns = base.ns_per_tick;
+                sparse.totals.unit_ns = ns_per_tick;
                 let Ok(beyond) = LiveHistogram::from_sparse(&sparse) else { continue };
                 // Two that cannot be put together would hold more samples than can be counted.
                 let merged = |all: &mut LiveHistogram| all.merge(&beyond).unwrap_or_default();

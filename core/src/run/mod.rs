@@ -4,6 +4,7 @@
 //! Takes a [`Plan`]; gives a [`Record`] and its run directory. The one place where the stages meet.
 
 pub mod analysis;
+mod client_clocks;
 mod clocks;
 pub mod compared;
 mod concurrent;
@@ -279,7 +280,8 @@ impl Runner<'_, '_> {
         let flows = if is_beside { self.plan.cpus_at_once() } else { case.topology.most_threads() };
         let analysis = self.conditions.context.analysis(case);
         let cpus = self.conditions.cpus_of(case);
-        self.runs.push(RunSoFar::new(index, case, analysis, &cpus, flows));
+        let run = RunSoFar::new(index, case, analysis, &cpus, flows);
+        self.runs.push(run.with_cpus_of_clients(&self.conditions));
     }
 
     /// Rounds until every case has enough, the order shuffled anew in each.
@@ -355,7 +357,7 @@ impl Runner<'_, '_> {
             case.pattern.for_round(&case, round, self.plan.rounds.most)
         };
         let cases: Vec<Case> = group.iter().map(seeded).collect();
-        let are_several = group.len() > 1;
+        let are_several = group.len() > 1 || cases.iter().any(concurrent::has_several_clients);
         if are_several {
             self.conditions.clocks = self.comparisons.now();
         }
@@ -372,7 +374,7 @@ impl Runner<'_, '_> {
         if are_several {
             self.conditions.clocks = self.comparisons.now();
         }
-        let starts = start::of_rounds(&cases, &finished, |host| self.conditions.clock_of(host));
+        let starts = start::of_rounds(&finished, |host| self.conditions.clock_of(host));
         let mut interrupted = false;
         for (((index, case), finished), start) in group.iter().zip(&cases).zip(finished).zip(starts)
         {
@@ -454,11 +456,14 @@ impl Runner<'_, '_> {
         };
         let (client, server) = (end(Role::Client), end(Role::Server));
         let times = Times { client, server, apart: case.topology.is_between_hosts() };
-        let (clients, servers) =
-            (finished.threads_of(Role::Client), finished.threads_of(Role::Server));
+        let clocks = client_clocks::of_round(case, &finished, &self.conditions);
+        let ends: Vec<End<'_>> = clocks.iter().map(client_clocks::ClientClock::end).collect();
+        let [clients, servers] = [Role::Client, Role::Server].map(|role| finished.threads_of(role));
         let thread = |(number, client): (usize, &ThreadResult)| {
             let server = servers.get(number);
             let rows = [client.arena.rows(), server.map_or(&[][..], |s| s.arena.rows())];
+            let client_end = ends.get(number).copied().unwrap_or(times.client);
+            let times = Times { client: client_end, ..times };
             let mut samples = analysis.samples(case, number, rows, times);
             marks::mark(case, analysis.is_rate(), &mut samples);
             marks::leave_out_unfinished(case, &mut samples);
@@ -481,14 +486,10 @@ impl Runner<'_, '_> {
         round.clock = clocks::offset_for_round(of_client, of_server, &samples, messages);
         let finished = RoundResult { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
-        let plan = &self.plan;
-        let name = |role: Role| match case.topology.host_of(role) {
-            Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
-            None => format!("the {} on this host", role.name()),
-        };
+        let name = |role| start::name(&self.plan, case, role);
         let late = round.start.iter().flat_map(|start| start::warnings(round.index, start, name));
         self.runs[index].warnings.extend(late);
-        self.runs[index].take(case, round, finished, Seen { counts, samples, times });
+        self.runs[index].take(case, round, finished, Seen { counts, samples, times, ends });
         Ok(fault)
     }
 }

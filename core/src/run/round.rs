@@ -8,10 +8,11 @@ use crate::control::fault::{Fault, Handled};
 use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
+use crate::plan::pairs::HERE;
 use crate::plan::{Case, Ending};
 use crate::remote::process::{Agent, AgentMessage};
 use crate::remote::ssh::{self, Session};
-use crate::run::conditions::{Conditions, pair_of};
+use crate::run::conditions::Conditions;
 use crate::run::period::{Periods, Watched};
 use crate::run::running_rank::{RunningRank, ThreadResult};
 use crate::run::start_barrier::{LEAD, StartBarrier};
@@ -31,17 +32,17 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 /// bytes before it is parsed.
 const MOST_WAITING: usize = 4;
 
-/// What one rank left.
+/// What the ranks of one role left.
 pub struct RankResult {
-    /// Its role.
+    /// Their role.
     pub role: Role,
-    /// What its threads left.
+    /// What their threads left, in the order of the ranks.
     pub threads: Vec<ThreadResult>,
 }
 
 /// What a round left.
 pub struct RoundResult {
-    /// What its ranks left, in the order of the topology.
+    /// What its ranks left, those of a role together, in the order of the topology.
     pub ranks: Vec<RankResult>,
     /// What went wrong.
     pub fault: Option<Fault>,
@@ -52,7 +53,7 @@ pub struct RoundResult {
 }
 
 impl RoundResult {
-    /// What the threads of the first rank of a role left.
+    /// What the threads of a role left.
     pub fn threads_of(&self, role: Role) -> &[ThreadResult] {
         let rank = self.ranks.iter().find(|rank| rank.role == role);
         rank.map_or(&[], |rank| &rank.threads)
@@ -83,8 +84,19 @@ pub fn run(
     let fault = round.run(tx, barrier, watch).err();
     let (start, ran) = (round.start, round.began.map(|began| (began, Instant::now())));
     let (ranks, fault) = round.end(fault);
-    let result = |rank: RunningRank<'_>| RankResult { role: rank.role, threads: rank.threads };
-    Ok(RoundResult { ranks: ranks.into_iter().map(result).collect(), fault, start, ran })
+    Ok(RoundResult { ranks: by_role(ranks), fault, start, ran })
+}
+
+/// What ranks left, those of a role together.
+fn by_role(ranks: Vec<RunningRank<'_>>) -> Vec<RankResult> {
+    let mut roles: Vec<RankResult> = Vec::new();
+    for RunningRank { role, threads, .. } in ranks {
+        match roles.iter_mut().find(|one| one.role == role) {
+            Some(known) => known.threads.extend(threads),
+            None => roles.push(RankResult { role, threads }),
+        }
+    }
+    roles
 }
 
 struct Round<'a> {
@@ -176,17 +188,17 @@ impl<'a> Round<'a> {
     fn assignment(&self, rank: usize, cookie: [u8; 32]) -> Assignment {
         let one_process = self.case.transport.descriptor().one_process;
         let RunningRank { role, host, threads, .. } = &self.ranks[rank];
-        let cpus = self.conditions.cpus_of(self.case);
-        let cpu = |role: Role, thread| {
-            pair_of(&cpus, thread).map(|pair| role.pick(pair.client, pair.server))
-        };
+        let topology = &self.case.topology;
+        let cpus = |rank: usize| self.conditions.cpus_of_rank(self.case, &topology.ranks[rank]);
+        let own = cpus(rank);
         let slot = |(thread, result): (usize, &ThreadResult)| ThreadSlot {
-            cpu: cpu(*role, thread),
+            cpu: own.iter().cycle().nth(thread).copied(),
             arena: result.arena.path(),
         };
-        let beside = self.ranks.iter().enumerate().filter(|(other, _)| *other != rank);
-        let others = beside.flat_map(|(_, other)| {
-            (0..other.threads.len()).filter_map(move |thread| cpu(other.role, thread))
+        let beside = (0..self.ranks.len()).filter(|other| *other != rank);
+        let others = beside.flat_map(|other| {
+            let threads = self.ranks[other].threads.len();
+            cpus(other).into_iter().cycle().take(threads).collect::<Vec<_>>()
         });
         let servers = self.ranks.iter().find(|other| other.role == Role::Server);
         let server = servers.and_then(|server| server.threads.first()).filter(|_| one_process);
@@ -195,6 +207,7 @@ impl<'a> Round<'a> {
         let there = host.map(|host| Local { injected_error, ..host.probe.local });
         Assignment {
             role: *role,
+            rank: rank as u32,
             slots: threads.iter().enumerate().map(slot).collect(),
             // CPUs of another host say nothing of this one's.
             others: others.filter(|_| self.ranks.iter().all(|rank| rank.host.is_none())).collect(),
@@ -251,14 +264,23 @@ impl<'a> Round<'a> {
                 return Err(Fault::new("lost the connections to all agents"));
             }
         };
-        let role = self.ranks[rank].role;
+        let (role, host) = (self.ranks[rank].role, self.told_apart(rank));
         match message {
             Ok(FromAgent::Refused { wrong_use, sentence }) => {
-                Err(Fault::of_agent(wrong_use, format!("the {}: {sentence}", role.name())))
+                let on = host.map(|host| format!(" on {host}")).unwrap_or_default();
+                Err(Fault::of_agent(wrong_use, format!("the {}{on}: {sentence}", role.name())))
             }
             Ok(message) => Ok(Some((rank, message))),
-            Err(error) => Err(Fault::Gone { role, why: error.to_string() }),
+            Err(error) => Err(Fault::Gone { role, host, why: error.to_string() }),
         }
+    }
+
+    /// The host of a rank, where others have its role too.
+    fn told_apart(&self, rank: usize) -> Option<String> {
+        let RunningRank { role, .. } = self.ranks[rank];
+        let is_one = self.ranks.iter().filter(|other| other.role == role).count() == 1;
+        let here = || HERE.to_string();
+        (!is_one).then(|| self.ranks[rank].host_name().unwrap_or_else(here))
     }
 
     /// Watches the running round until all ranks have ended.
@@ -282,13 +304,15 @@ impl<'a> Round<'a> {
             let messages = self.ranks.iter().map(|rank| rank.handled).max().unwrap_or(0);
             let ended = |periods: &mut Periods| periods.ended(messages, &self.ranks, &clock.time);
             watch(Watched { messages, period: periods.as_mut().and_then(ended) });
-            if let Some(role) = self.stalled(patience) {
+            if let Some(rank) = self.stalled(patience) {
+                let (role, host) = (self.ranks[rank].role, self.told_apart(rank));
                 let handled = self.ranks.iter().map(|rank| Handled {
                     role: rank.role,
                     messages: rank.handled,
-                    host: rank.host.map(|host| host.session.host().to_string()),
+                    host: rank.host_name(),
                 });
-                return Err(Fault::Stalled { role, patience, handled: handled.collect() });
+                let handled = handled.collect();
+                return Err(Fault::Stalled { role, host, patience, handled });
             }
         }
         Ok(())
@@ -301,7 +325,7 @@ impl<'a> Round<'a> {
 
     /// A rank that should handle messages and has not for too long. Each is checked by itself: over
     /// a transport that loses messages, one goes on when another has stopped.
-    fn stalled(&self, patience: Duration) -> Option<Role> {
+    fn stalled(&self, patience: Duration) -> Option<usize> {
         let last = |rank: &RunningRank<'_>| match self.ranks.iter().any(|rank| rank.agent.is_none())
         {
             // One process runs all ranks, one after the other.
@@ -314,20 +338,22 @@ impl<'a> Round<'a> {
             None => patience,
         };
         let is_late =
-            |rank: &&RunningRank<'_>| rank.is_running() && last(rank).elapsed() > limit(rank);
+            |rank: &RunningRank<'_>| rank.is_running() && last(rank).elapsed() > limit(rank);
         // Of several, the one that stopped first is more likely the cause.
-        self.ranks.iter().filter(is_late).min_by_key(|rank| last(rank)).map(|rank| rank.role)
+        let ranks = self.ranks.iter().enumerate().filter(|(_, rank)| is_late(rank));
+        ranks.min_by_key(|(_, rank)| last(rank)).map(|(number, _)| number)
     }
 
     /// Takes a message of a running agent. An unplanned end is a fault.
     fn note(&mut self, rank: usize, message: FromAgent) -> Result<(), Fault> {
+        let host = self.told_apart(rank);
         let own = &mut self.ranks[rank];
         let role = own.role;
         match message {
             FromAgent::Ended { thread, outcome } => {
                 let (ended, messages) = (outcome.ended, outcome.counts.sent);
                 own.store(thread, *outcome)?;
-                ensure!(ended.as_planned(), Fault::EndedEarly { role, ended });
+                ensure!(ended.as_planned(), Fault::EndedEarly { role, host, ended });
                 match (self.case.profile().ending, role) {
                     (Ending::ServersAfterClients, Role::Client) => self.release_servers(),
                     (Ending::ServersAfterClients, Role::Server)

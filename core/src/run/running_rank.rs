@@ -23,6 +23,8 @@ pub struct ThreadResult {
     pub arena: Arena,
     /// Its results; `None`: it did not report.
     pub outcome: Option<Outcome>,
+    /// Its host, a number of the plan's hosts; `None`: this one.
+    pub host: Option<u32>,
     /// The effective settings of its connections.
     pub effective_settings: Vec<(String, String)>,
 }
@@ -49,7 +51,8 @@ impl ThreadResult {
             pool: Default::default(),
         };
         let arena = Arena::create(1).unwrap();
-        ThreadResult { arena, outcome: Some(outcome), effective_settings: Vec::new() }
+        let outcome = Some(outcome);
+        ThreadResult { arena, outcome, host: None, effective_settings: Vec::new() }
     }
 }
 
@@ -90,7 +93,8 @@ impl<'a> RunningRank<'a> {
             let arena = Arena::create(rows as usize).map_err(|error| {
                 Fault::new(format!("cannot allocate memory for {rows} samples: {error}"))
             })?;
-            Ok(ThreadResult { arena, outcome: None, effective_settings: Vec::new() })
+            let host = rank.host;
+            Ok(ThreadResult { arena, outcome: None, host, effective_settings: Vec::new() })
         };
         Ok(RunningRank {
             role: rank.role,
@@ -134,6 +138,11 @@ impl<'a> RunningRank<'a> {
         ensure!(is_due, self.broke(format!("sent {reports} progress reports")));
         self.reported = self.reported.max(messages);
         Ok(())
+    }
+
+    /// The name of its host, where it is another than this.
+    pub fn host_name(&self) -> Option<String> {
+        self.host.map(|host| host.session.host().to_string())
     }
 
     /// Updates the number of handled messages, and when it last changed.
@@ -191,8 +200,7 @@ impl<'a> RunningRank<'a> {
 
     fn broke(&mut self, how: impl Into<String>) -> Fault {
         self.is_broken = true;
-        let host = self.host.map(|host| host.session.host().to_string());
-        Fault::Broke { role: self.role, host, how: how.into() }
+        Fault::Broke { role: self.role, host: self.host_name(), how: how.into() }
     }
 
     /// The fault of an agent that sent a message out of order.

@@ -3,7 +3,7 @@
 
 use crate::clock::LocalNs;
 use crate::control::fault::Fault;
-use crate::plan::Case;
+use crate::plan::{Case, Plan};
 use crate::record::schema::{Begin, Start};
 use crate::run::round::RoundResult;
 use crate::sample::join::End;
@@ -37,26 +37,37 @@ pub fn spread_ns<'a>(begins: impl Iterator<Item = &'a Begin>) -> f64 {
 /// How each of these rounds began, by what is known of the clocks of the hosts now that they are
 /// over; `None` where no instant was agreed.
 pub fn of_rounds<'c>(
-    cases: &[Case],
     finished: &[Result<RoundResult, Fault>],
     clock_of: impl Fn(Option<u32>) -> Option<End<'c>>,
 ) -> Vec<Option<Start>> {
-    let one = |(case, finished): (&Case, &Result<RoundResult, Fault>)| {
+    let one = |finished: &Result<RoundResult, Fault>| {
         let finished = finished.as_ref().ok()?;
         let agreed = finished.start?;
         let of = |role: Role| {
-            let end = clock_of(case.topology.host_of(role))?;
-            let parts = finished.threads_of(role);
-            let spans = parts.iter().filter_map(|part| Some(part.outcome.as_ref()?.span));
-            let began = spans.map(|(began, _)| end.time.local(began).0).reduce(f64::max)?;
-            Some(begin(agreed, LocalNs(began), end))
+            let parts = finished.threads_of(role).iter();
+            let begins = parts.filter_map(|part| {
+                let end = clock_of(part.host)?;
+                let (began, _) = part.outcome.as_ref()?.span;
+                Some(begin(agreed, end.time.local(began), end))
+            });
+            begins.max_by(|a, b| a.late_ns.total_cmp(&b.late_ns))
         };
         Some(Start { client: of(Role::Client), server: of(Role::Server), spread_ns: 0.0 })
     };
-    let mut starts: Vec<Option<Start>> = cases.iter().zip(finished).map(one).collect();
+    let mut starts: Vec<Option<Start>> = finished.iter().map(one).collect();
     let spread_ns = spread_ns(starts.iter().flatten().flat_map(Start::begins));
     starts.iter_mut().flatten().for_each(|start| start.spread_ns = spread_ns);
     starts
+}
+
+/// An end of a case, for a warning.
+pub fn name(plan: &Plan, case: &Case, role: Role) -> String {
+    let is_one = case.topology.ranks_of(role).count() == 1;
+    match case.topology.host_of(role) {
+        _ if !is_one => format!("one {} of several", role.name()),
+        Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
+        None => format!("the {} on this host", role.name()),
+    }
 }
 
 /// The warnings of a round of which an end started late.
@@ -102,19 +113,16 @@ mod tests {
 
     #[test]
     fn a_round_began_with_the_last_thread_of_each_end() {
-        let request = crate::pattern::latency::request(Default::default());
-        let mut case = request.plan().unwrap().cases.remove(0);
-        case.topology.ranks[1].host = Some(0);
-        let cases = [case.clone(), case.clone(), case];
-        let thread = |began: u64| {
+        let thread = |role: Role, began: u64| {
             let mut thread = crate::run::finished_thread(0, true, &[]);
+            thread.host = role.pick(None, Some(0));
             thread.outcome.as_mut().unwrap().span = (Ticks(began), Ticks(began + 10));
             thread
         };
         let of = |start, begins: [&[u64]; 2]| {
             let of_role = |(role, begins): (&Role, &[u64])| RankResult {
                 role: *role,
-                threads: begins.iter().map(|began| thread(*began)).collect(),
+                threads: begins.iter().map(|began| thread(*role, *began)).collect(),
             };
             let ranks = Role::ALL.iter().zip(begins).map(of_role).collect();
             Ok(RoundResult { ranks, fault: None, start, ran: None })
@@ -129,7 +137,7 @@ mod tests {
         let time = Timebase::nanoseconds(Ticks(0));
         let ahead = Model::stated(Offset { ns: 5000.0, bound_ns: 10.0 });
         let clock_of = |host: Option<u32>| Some(End { time: &time, offset: host.map(|_| &ahead) });
-        let found = of_rounds(&cases, &finished, clock_of);
+        let found = of_rounds(&finished, clock_of);
         let late = |begin: &Option<Begin>| begin.as_ref().map(|begin| begin.late_ns);
         let found: Vec<_> = found
             .iter()
@@ -138,7 +146,7 @@ mod tests {
         let both = Some((Some(30.0), Some(4.0), 29.0));
         assert_eq!(found, [both, Some((Some(1.0), None, 29.0)), None]);
         let lost = [Err(Fault::Interrupted)];
-        assert!(of_rounds(&cases[..1], &lost, clock_of)[0].is_none());
+        assert!(of_rounds(&lost, clock_of)[0].is_none());
     }
 
     #[test]

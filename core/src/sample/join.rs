@@ -4,7 +4,7 @@
 use super::arena::Row;
 use super::{Flags, RoundSamples, Sample};
 use crate::clock::offset::Model;
-use crate::clock::{Ticks, Timebase};
+use crate::clock::{LocalNs, Ticks, Timebase};
 use crate::units::Bytes;
 
 /// The time of each end.
@@ -71,11 +71,13 @@ impl End<'_> {
         if ticks.0 == 0 {
             return f64::NAN;
         }
+        super::grid(self.instant(ticks).0)
+    }
+
+    /// An instant in the run's common time.
+    pub fn instant(&self, ticks: Ticks) -> LocalNs {
         let local = self.time.local(ticks);
-        super::grid(match self.offset {
-            Some(offset) => offset.here(local).0.0,
-            None => local.0,
-        })
+        self.offset.map_or(local, |offset| offset.here(local).0)
     }
 }
 

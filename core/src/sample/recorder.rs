@@ -4,7 +4,7 @@
 use super::Flags;
 use super::arena::{Arena, Progress, Row};
 use super::histogram::{LiveHistogram, SparseHistogram};
-use crate::clock::Ticks;
+use crate::clock::{TickSpan, Ticks};
 
 /// Keeps the samples of one role in one round.
 ///
@@ -52,6 +52,21 @@ pub struct PoolUse {
     pub buffer_empty_ticks: i64,
     /// ... and in polls with some.
     pub buffer_full_ticks: i64,
+}
+
+impl PoolUse {
+    /// Counts a poll, told apart by what it found.
+    #[inline(always)]
+    pub fn polled(&mut self, completed: u32, took: TickSpan) {
+        if completed > 0 {
+            self.full_polls += 1;
+            self.full_ticks += took.0;
+            self.completions += u64::from(completed);
+        } else {
+            self.empty_polls += 1;
+            self.empty_ticks += took.0;
+        }
+    }
 }
 
 /// Latencies in ticks of messages for which there was no row.

@@ -84,11 +84,27 @@ impl<E: Endpoint> EndpointSet<E> {
     /// argument is true, and returns whether it [`is_restless`]. With `sleeps` this returns when an
     /// end has something or a signal comes; else at once.
     #[inline]
-    pub fn look(&mut self, sleeps: bool, mut at: impl FnMut(usize, &mut E, bool) -> bool) {
+    pub fn look(&mut self, sleeps: bool, at: impl FnMut(usize, &mut E, bool) -> bool) {
+        self.look_from(0, sleeps, at);
+    }
+
+    /// The same, beginning with this end where each is polled in turn; epoll has an order of its
+    /// own, in which an end that was reported goes behind those that were not.
+    #[inline]
+    pub fn look_from(
+        &mut self,
+        first: usize,
+        sleeps: bool,
+        mut at: impl FnMut(usize, &mut E, bool) -> bool,
+    ) {
         let EndpointSet { ends, turns } = self;
         let Some(watch) = &turns.watch else {
             let sleeps = sleeps && ends.len() == 1;
-            for (number, end) in ends.iter_mut().enumerate() {
+            let (before, from) = ends.split_at_mut(first.min(ends.len()));
+            for (number, end) in from.iter_mut().enumerate() {
+                let _ = at(before.len() + number, end, sleeps);
+            }
+            for (number, end) in before.iter_mut().enumerate() {
                 let _ = at(number, end, sleeps);
             }
             return;

@@ -8,11 +8,12 @@ mod options;
 mod probe;
 mod request;
 pub mod server;
+mod shared;
 mod spec;
 mod view;
 
 pub use client::{Looked, RequestPath};
-pub(in crate::pattern) use execution::{rows_of_requests, send_requests};
+pub(in crate::pattern) use execution::{numbered, rows_of_requests, send_requests, share_of};
 pub(in crate::pattern) use figures::{Costs, rates};
 pub use request::{Load, LoadRequest, request};
 pub use spec::{Buffers, MOST_BUFFERS, MOST_OUTSTANDING, MOST_TABLE, OBJECT_SIZE, Search, Spec};

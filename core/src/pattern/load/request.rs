@@ -4,6 +4,7 @@
 use super::probe;
 use super::spec::{Buffers, MOST_BUFFERS, Spec};
 use crate::pattern::prelude::*;
+use crate::plan::topology::Wiring;
 
 /// The pattern.
 pub struct Load;
@@ -50,11 +51,16 @@ impl PatternSpec for Load {
 
     fn profile(&self, case: &Case) -> CaseProfile {
         let Spec { clients, probe, .. } = *case.spec();
+        let usual = CaseProfile::of(case);
         CaseProfile {
             queue_depth: MOST_BUFFERS,
+            ending: match case.topology.endpoints_of_role(Role::Server) {
+                0 | 1 => usual.ending,
+                _ => Ending::ServersAfterClients,
+            },
             cpus_before: u32::from(probe),
             clients: (clients > 0).then_some(clients),
-            ..CaseProfile::of(case)
+            ..usual
         }
     }
 
@@ -81,7 +87,11 @@ impl PatternSpec for Load {
 
     fn label(&self, case: &Case) -> String {
         let name = if case.spec::<Spec>().probe { "probe" } else { self.name() };
-        case.label_as(name, "")
+        let hosts = match case.topology.ranks_of(Role::Client).count() {
+            1 => String::new(),
+            several => format!(" {several} hosts"),
+        };
+        case.label_as(name, "") + &hosts
     }
 
     fn label_in(&self, plan: &Plan, number: usize) -> Option<String> {
@@ -114,9 +124,8 @@ impl PatternRequest for LoadRequest {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         self.spec.check_numbers()?;
         request.refuse_stamps()?;
-        let has_one = request.threads.iter().all(|threads| *threads <= 1);
-        ensure!(has_one, "load has one thread per end: use --threads 1");
         check_probe(self, request)?;
+        check_several(request)?;
         let Some(buffers) = self.spec.buffers else { return Ok(()) };
         let least = |transport: &TransportKind| transport.descriptor().least_receives;
         let needs_more = |one: &&TransportKind| buffers.receive < least(one);
@@ -135,9 +144,26 @@ impl PatternRequest for LoadRequest {
         })
     }
 
+    fn has_many_clients(&self) -> bool {
+        true
+    }
+
+    fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
+        let sleeps = request.waits.iter().find(|wait| **wait != Wait::Busy);
+        let is_watched = over.descriptor().watchable || !has_several(request);
+        refuse_found(sleeps.filter(|_| !is_watched), |wait| {
+            format!(
+                "{over} does not support --wait {} at a server of several clients, whose \
+                 connections the kernel cannot watch together: use --wait busy",
+                wait.name()
+            )
+        })
+    }
+
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
         let at = |schedule: Schedule, spec: Spec| {
             let mut case = Request { schedule, ..request.clone() }.case(of, spec);
+            case.topology = topology(of, spec.clients);
             if spec.buffers.is_some() {
                 // Where the pools are the server's real queues each reply has a completion of its
                 // own, and its buffer is in use until then, unless something else was asked for.
@@ -182,6 +208,33 @@ impl PatternRequest for LoadRequest {
     }
 }
 
+/// The clients and their server. A closed loop spreads its clients over the hosts first, then over
+/// the threads of each: no thread is without a client.
+fn topology(of: &Combination, clients: u32) -> Topology {
+    let most = if clients == 0 { u32::MAX } else { clients };
+    let hosts = of.client_hosts.clamp(1, most);
+    let threads = of.threads.clamp(1, most / hosts);
+    match (hosts, threads) {
+        (1, 1) => Topology::pair(1),
+        _ => {
+            let mesh = Topology::client_server(threads, 1, Wiring::Mesh { each: 1 });
+            mesh.with_clients(hosts)
+        }
+    }
+}
+
+/// Whether more than one thread sends to the server.
+fn has_several(request: &Request) -> bool {
+    request.place.client_hosts() > 1 || request.threads.iter().any(|threads| *threads > 1)
+}
+
+/// Refuses what only one client can do.
+fn check_several(request: &Request) -> Result<(), UsageError> {
+    let fits = request.trace.is_none() || !has_several(request);
+    ensure!(fits, "--trace is the schedule of one client: use one host and --threads 1");
+    Ok(())
+}
+
 /// Refuses a probe where it cannot run beside the load.
 fn check_probe(asked: &LoadRequest, request: &Request) -> Result<(), UsageError> {
     if asked.spec.probe_rate.is_none() {
@@ -191,6 +244,7 @@ fn check_probe(asked: &LoadRequest, request: &Request) -> Result<(), UsageError>
         request.count.is_none(),
         "--probe does not work with --count, since it runs as long as the load: use --time"
     );
+    ensure!(!has_several(request), "--probe runs beside one client: use one host and --threads 1");
     let is_one = request.place.pairs().is_none() && request.place.rails.is_none();
     ensure!(
         is_one,
@@ -205,6 +259,36 @@ fn check_probe(asked: &LoadRequest, request: &Request) -> Result<(), UsageError>
 mod tests {
     use super::*;
     use crate::units::Bytes;
+
+    /// Hosts and threads of the clients of each case.
+    fn spread(hosts: u32, threads: u32, clients: &[u32]) -> Vec<(usize, u32)> {
+        let host = |number| {
+            let host = format!("node{number}");
+            Some(plan::HostSpec { host, ..plan::HostSpec::default() })
+        };
+        let asked = LoadRequest { clients: clients.to_vec(), ..LoadRequest::default() };
+        let mut request = request(asked);
+        request.transports =
+            TransportKind::ALL.iter().filter(|one| one.name() == "tcp").copied().collect();
+        request.threads = vec![threads];
+        request.place = plan::Place::clients((0..hosts).map(host).collect(), None);
+        let of = |case: Case| {
+            let mut clients = case.topology.ranks_of(Role::Client).map(|rank| rank.threads);
+            let first = clients.next().unwrap();
+            assert!(case.topology.host_of(Role::Server).is_none());
+            (1 + clients.count(), first)
+        };
+        request.plan().unwrap().cases.into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn clients_are_spread_over_the_hosts_first_and_then_over_their_threads() {
+        assert_eq!(
+            spread(3, 2, &[1, 2, 3, 5, 6, 64]),
+            [(1, 1), (2, 1), (3, 1), (3, 1), (3, 2), (3, 2)]
+        );
+        assert_eq!(spread(2, 4, &[]), [(2, 4)], "a schedule has all of them");
+    }
 
     #[test]
     fn over_verbs_the_pools_are_the_queues_of_the_server_alone() {

@@ -8,7 +8,8 @@ use crate::sample::recorder::PoolUse;
 use crate::transport::MOST_EVENTS;
 use std::collections::HashMap;
 
-const HEAD_BYTES: usize = HEAD as usize;
+/// The same as a length of arrays.
+pub(super) const HEAD_BYTES: usize = HEAD as usize;
 
 /// The key of an object: a bijection of its number, so that keys say nothing of places.
 #[inline(always)]
@@ -69,6 +70,21 @@ impl Store {
         Store { places, memory, size, buffers: load.buffers }
     }
 
+    /// The pools through which requests and answers go, where they are measured.
+    pub(super) fn buffers(&self) -> Option<Buffers> {
+        self.buffers
+    }
+
+    /// Writes the answer to a request.
+    #[inline(always)]
+    pub(super) fn write(&self, request: &[u8; HEAD_BYTES], message: &mut [u8]) {
+        let (head, body) = message.split_at_mut(HEAD_BYTES);
+        head.copy_from_slice(request);
+        if let Some(object) = self.get(key_in(request)) {
+            body.copy_from_slice(object);
+        }
+    }
+
     #[inline(always)]
     fn get(&self, key: u64) -> Option<&[u8]> {
         let at = *self.places.get(&key)? as usize * self.size;
@@ -114,19 +130,6 @@ impl Pool {
                 *request = *head;
                 self.arrived += 1;
             }
-        }
-    }
-
-    /// A poll that is told apart by what it found.
-    #[inline(always)]
-    fn polled(&mut self, completed: u32, took: TickSpan) {
-        if completed > 0 {
-            self.used.full_polls += 1;
-            self.used.full_ticks += took.0;
-            self.used.completions += u64::from(completed);
-        } else {
-            self.used.empty_polls += 1;
-            self.used.empty_ticks += took.0;
         }
     }
 }
@@ -187,7 +190,7 @@ fn polls<E: Endpoint, C: Clock>(
         for _ in 0..POLLS {
             let some = endpoint.poll(events);
             let after = clock.now();
-            pool.polled(events.completed, after - before);
+            pool.used.polled(events.completed, after - before);
             if some {
                 return Waited::Something;
             }
@@ -228,12 +231,7 @@ fn answer<E: Endpoint, C: Clock, const TIMED: bool>(
             pool.used.buffer_ticks += (clock.now() - wished).0;
         }
         let slot = Slot::sending(pool.slot);
-        let message = endpoint.payload(slot);
-        let (head, body) = message.split_at_mut(HEAD_BYTES);
-        head.copy_from_slice(&pool.requests[number]);
-        if let Some(object) = store.get(key_in(&pool.requests[number])) {
-            body.copy_from_slice(object);
-        }
+        store.write(&pool.requests[number], endpoint.payload(slot));
         while endpoint.post(slot, plan.size) == Posted::Full {
             if reap::<_, _, TIMED>(endpoint, events, clock, pool) || gate.is_stopped() {
                 return gate.is_stopped();
@@ -259,7 +257,7 @@ fn reap<E: Endpoint, C: Clock, const TIMED: bool>(
     let before = if TIMED { clock.now() } else { Ticks(0) };
     let _ = endpoint.poll(events);
     if TIMED {
-        pool.polled(events.completed, clock.now() - before);
+        pool.used.polled(events.completed, clock.now() - before);
     }
     pool.free = (pool.free + events.completed).min(pool.transmit);
     events.link != Link::Up

@@ -18,14 +18,6 @@ pub(super) fn connections_of(topology: &Topology) -> u32 {
     }
 }
 
-/// The case as the schedule of one of its client's ports knows it; `None`: it has one only.
-pub fn share_of(case: &Case, port: u32) -> Option<Case> {
-    let rate = case.schedule.rate().filter(|_| case.threads() > 1)?;
-    let rate = MessageRate(rate.0 / f64::from(case.threads()));
-    let seed = super::draws::numbered(case.seed, u64::from(port));
-    Some(Case { schedule: case.schedule.at(rate), seed, ..case.clone() })
-}
-
 /// The case that measures the unloaded times of this one: the same messages over one connection,
 /// one at a time.
 pub fn unloaded(case: &Case) -> Case {

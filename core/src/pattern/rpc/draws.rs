@@ -3,6 +3,7 @@
 //! knows the case knows the rest.
 
 use super::spec::{Reply, SHORTEST, Spec};
+use crate::pattern::load::numbered;
 use crate::pattern::prelude::*;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -106,17 +107,6 @@ impl Turns {
         let turn = turn.checked_rem(self.order.len() as u64).unwrap_or_default();
         self.order.get(turn as usize).copied().unwrap_or_default()
     }
-}
-
-/// A draw that depends on its seed and number alone: splitmix64 (G. Steele, D. Lea, C. Flood, Fast
-/// splittable pseudorandom number generators, OOPSLA 2014), whose increment is 2^64 over the golden
-/// ratio.
-#[inline(always)]
-pub(super) fn numbered(seed: u64, number: u64) -> u64 {
-    let x = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 /// The first word of a request and of its reply.

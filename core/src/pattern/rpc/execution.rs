@@ -4,12 +4,12 @@
 use super::draws::Draws;
 use super::loops::{self, PortPath};
 use super::receivers::{self, ReplyConsumer, ReplyProducer};
-use super::{Rpc, Spec, cases};
+use super::{Rpc, Spec};
 use crate::agent::connections::Endpoints;
 use crate::host::{self, ResourceUse};
 use crate::loops::compiled::{self, AnyContext, CompiledOverSet};
 use crate::loops::waiter::AnyWaiter;
-use crate::pattern::load::{rows_of_requests, send_requests};
+use crate::pattern::load::{self, rows_of_requests, send_requests};
 use crate::pattern::prelude::*;
 use crate::transport::SetupError;
 use crate::transport::endpoint_set::EndpointSet;
@@ -24,7 +24,7 @@ impl PatternExecution for Rpc {
 
     /// Each port has its share of the load, by a schedule of its own.
     fn share(&self, case: &Case, thread: u32) -> Option<Case> {
-        cases::share_of(case, thread)
+        load::share_of(case, thread)
     }
 
     fn prepare(&self, thread: &ThreadContext<'_>, plan: &mut Loop) -> Prepared {

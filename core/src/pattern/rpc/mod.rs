@@ -16,7 +16,7 @@ mod tests;
 mod view;
 pub mod workload;
 
-pub use cases::{carried_shares, is_baseline_of, share_of, unloaded};
+pub use cases::{carried_shares, is_baseline_of, unloaded};
 pub use draws::Draws;
 pub use lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
 pub use request::{Rpc, RpcRequest, request};

@@ -112,11 +112,16 @@ impl PatternSpec for Rpc {
         let spec = case.spec::<Spec>();
         let servers = case.topology.threads_of(Role::Server);
         let each = cases::connections_of(&case.topology);
-        let mut ports = match (case.threads(), servers, each) {
+        let clients = case.topology.ranks_of(Role::Client);
+        let (hosts, own) = clients.fold((0, 0), |(hosts, _), rank| (hosts + 1, rank.threads));
+        let mut ports = match (own, servers, each) {
             (1, 1, 1) => String::new(),
             (own, others, 1) => format!(" {own} to {others} ports"),
             (own, others, each) => format!(" {own} to {others} ports, {each} connections each"),
         };
+        if hosts > 1 {
+            ports.push_str(&format!(" {hosts} hosts"));
+        }
         if spec.receivers > 0 {
             ports.push_str(&format!(" {} receivers", spec.receivers));
         }
@@ -186,8 +191,9 @@ impl RpcRequest {
     }
 
     fn check_relations(&self, request: &Request) -> Result<(), UsageError> {
-        let fits = request.trace.is_none() || request.threads.iter().all(|ports| *ports <= 1);
-        ensure!(fits, "--trace is the schedule of one port: use --ports 1");
+        let has_one = request.threads.iter().all(|ports| *ports <= 1);
+        let fits = request.trace.is_none() || (has_one && request.place.client_hosts() <= 1);
+        ensure!(fits, "--trace is the schedule of one port: use one host and --ports 1");
         ensure!(
             !self.both || self.spec.loads.is_empty(),
             "--load does not work with --both, since each alone carries more than both at once: \
@@ -219,6 +225,10 @@ fn has_congestion(transport: TransportKind) -> bool {
 }
 
 impl PatternRequest for RpcRequest {
+    fn has_many_clients(&self) -> bool {
+        true
+    }
+
     fn sizes(&self, _: &Request) -> Result<Vec<Bytes>, UsageError> {
         // How long messages are follows from the workload.
         Ok(vec![SHORTEST])
@@ -278,7 +288,8 @@ impl PatternRequest for RpcRequest {
             let loads = self.loads(request, workload);
             for ((servers, each), receivers) in combined(&wirings, &self.receivers) {
                 let wiring = Wiring::Mesh { each };
-                let topology = Topology::client_server(of.threads, servers, wiring);
+                let topology = Topology::client_server(of.threads, servers, wiring)
+                    .with_clients(of.client_hosts);
                 for (congestion, (schedule, clients)) in combined(&controls, &loads) {
                     let (workload, own) = (self.cut(workload), self.spec.clone());
                     let spec = Spec { workload, clients, receivers, ..own };

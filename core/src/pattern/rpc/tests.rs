@@ -153,7 +153,8 @@ fn a_port_has_its_share_of_the_load_and_a_schedule_of_its_own() {
         asked.rates = vec![MessageRate(1000.0)];
     });
     let case = &plan.unwrap().cases[0];
-    let shares: Vec<Case> = (0..4).map(|port| share_of(case, port).unwrap()).collect();
+    let shares: Vec<Case> =
+        (0..4).map(|port| crate::pattern::load::share_of(case, port).unwrap()).collect();
     assert!(shares.iter().all(|share| share.schedule.rate() == Some(MessageRate(250.0))));
     let seeds: std::collections::BTreeSet<u64> = shares.iter().map(|share| share.seed).collect();
     assert_eq!(seeds.len(), 4);

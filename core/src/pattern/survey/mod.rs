@@ -39,7 +39,10 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         for &wait in waits {
             let large = LARGE.min(Bytes(transport.descriptor().largest));
             let over = |request: &Request, size| -> Vec<Case> {
-                request.asked.cases(request, &Combination { transport, wait, size, threads: 1 })
+                request.asked.cases(
+                    request,
+                    &Combination { transport, wait, size, threads: 1, client_hosts: 1 },
+                )
             };
             cases.extend(over(&latency, SMALL));
             cases.extend(over(&bandwidth, SMALL));

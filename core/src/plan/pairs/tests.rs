@@ -174,7 +174,7 @@ fn a_host_has_its_own_device_in_every_pair_and_role() {
         |host: &str, device: &str| spec(host).map(|spec| HostSpec { own: own(device), ..spec });
     let all = Pairs::All { at_once: AtOnce::Pair };
     let nodes = vec![None, with("n1", "mlx5_1"), with("n2", "mlx5_2")];
-    let place = Place { nodes, which: all, own_here: own("mlx5_0"), rails: None };
+    let place = Place { nodes, which: all, own_here: own("mlx5_0"), ..Place::default() };
     let transports = vec![TransportKind::Verbs];
     let plan = Request { place: place.clone(), transports, ..one_way() }.plan().unwrap();
     // This machine is no host of the layout; n1 is its first.
@@ -199,4 +199,28 @@ fn a_host_has_its_own_device_in_every_pair_and_role() {
     let transports = vec![TransportKind::Verbs];
     let plan = Request { place: some, transports, settings, ..one_way() }.plan().unwrap();
     assert!(plan.cases.iter().any(|case| case.settings.text("device") == Some("mlx5_9,mlx5_1")));
+}
+
+#[test]
+fn clients_of_one_server_are_on_hosts_that_are_named_once_and_are_not_the_server_s() {
+    let host = |name: &str| {
+        let spec = || HostSpec { host: name.into(), ..HostSpec::default() };
+        (name != HERE).then(spec)
+    };
+    let place = |clients: &[&str], server: &str| {
+        Place::clients(clients.iter().map(|name| host(name)).collect(), host(server))
+    };
+    let asked = latency::request(latency::Spec::default());
+    let layout = place(&["a", HERE, "b"], "s").layout(&asked).unwrap();
+    let names: Vec<&str> = layout.hosts.iter().map(|spec| spec.host.as_str()).collect();
+    assert_eq!((names, layout.clients), (vec!["a", "s", "b"], vec![Some(0), None, Some(2)]));
+    assert_eq!(layout.pairs, [HostPair { client: Some(0), server: Some(1) }]);
+    let refused = |clients: &[&str], server| place(clients, server).layout(&asked).unwrap_err().0;
+    assert!(refused(&["a", "b", "a"], HERE).contains("'a' is named twice"));
+    assert!(refused(&["a", HERE], HERE).contains("'here' has the server"));
+    assert!(refused(&["a", "b"], "b").contains("'b' has the server"));
+    let alone = place(&["a"], HERE).layout(&asked).unwrap();
+    assert!(alone.clients.is_empty(), "one client is a pair");
+    let asked = Request { place: place(&["a", "b"], HERE), ..asked };
+    assert!(asked.plan().unwrap_err().0.contains("latency has one client"));
 }

@@ -133,7 +133,9 @@ impl Caps {
         self.check_transport(case.transport)?;
         let largest = case.transport.descriptor().largest;
         let within = |most: u64, value: u64| (1..=most).contains(&value);
-        let threads = case.topology.threads_of(asked.role);
+        let own = case.topology.ranks.get(asked.rank as usize);
+        let own = own.filter(|rank| rank.role == asked.role);
+        let threads = own.ok_or("the case has no such rank")?.threads;
         let is_possible = within(largest, case.size.0)
             && rows <= MOST_ROWS
             && within(MOST_THREADS.into(), threads.into())
@@ -148,7 +150,7 @@ impl Caps {
             Span(length as u64)
         );
         self.check_rate(case)?;
-        let needs = memory(case, asked.role, rows, asked.overhead_messages);
+        let needs = memory(case, (asked.role, threads), rows, asked.overhead_messages);
         let (needs, most) = (Bytes(needs), self.most_memory);
         ensure!(
             needs <= most,
@@ -221,7 +223,7 @@ fn length(case: &Case) -> Option<f64> {
 
 /// Bytes for samples, payloads both ways, what the pattern needs beside, and the overhead
 /// measurement, of all threads.
-fn memory(case: &Case, role: Role, rows: u64, overhead_messages: u32) -> u64 {
+fn memory(case: &Case, (role, threads): (Role, u32), rows: u64, overhead_messages: u32) -> u64 {
     let row = size_of::<Row>() as u64;
     let slots = u64::from(case.profile().queue_depth).saturating_mul(2);
     let beside = (case.transport.descriptor().memory_beside_slots)(&setup(case, role, [0; 32]));
@@ -235,7 +237,7 @@ fn memory(case: &Case, role: Role, rows: u64, overhead_messages: u32) -> u64 {
         .saturating_add(endpoint.saturating_mul(endpoints))
         .saturating_add(case.pattern.memory(case, role))
         .saturating_add(2 * times * size_of::<u64>() as u64)
-        .saturating_mul(case.topology.most_threads().into())
+        .saturating_mul(threads.into())
 }
 
 /// Most frames of a session: a round has five, and one per thread.
@@ -326,7 +328,7 @@ impl Inspector {
                 self.what = format!("{} ({})", case.label(), role.name());
                 self.memory = self.caps.check(&case, &assignment)?;
                 let each = case.topology.endpoints_of_role(role);
-                self.connections = vec![each; case.topology.threads_of(role) as usize];
+                self.connections = vec![each; assignment.slots.len()];
             }
             ToAgent::Probe(request) => {
                 let (transports, cpus) = (request.transports.len(), request.cpus.len());

@@ -155,7 +155,7 @@ fn what_threads_counted_in_ticks_is_in_nanoseconds() {
     let round = Round { counts: Counts { sent: 3, ..Counts::default() }, ..Round::default() };
     let counts = vec![Counts { sent: 1, ..Counts::default() }, Counts::default()];
     let case = run.case.clone();
-    let seen = Seen { counts, samples, times: Times::of_one_host(&time) };
+    let seen = Seen { counts, samples, times: Times::of_one_host(&time), ends: Vec::new() };
     run.take(&case, round, finished(), seen);
     let taken = &run.rounds[0];
     assert_eq!((taken.samples, taken.samples_in_histogram_only, run.counts.sent), (3, 6, 3));
@@ -264,9 +264,9 @@ fn a_run_is_over_with_any_end_and_whole_with_all_that_was_asked_for() {
 fn what_is_known_of_an_end_is_that_of_its_host() {
     let mut run = closed();
     run.case.topology.ranks[1].host = Some(1);
-    let noise = |cpu| vec![Noise { cpu, ..Noise::default() }];
-    run.noise = [noise(3), noise(5)];
-    run.shared_cpus = [[6].into(), [7, 8].into()];
+    let noise = |cpu| Noise { cpu, ..Noise::default() };
+    run.noise = vec![(None, noise(3)), (Some(1), noise(5))];
+    run.shared_cpus = [(None, 6), (Some(1), 7), (Some(1), 8)].into();
     let cpus = |host| run.noise_at(host).map(|noise| noise.cpu).collect::<Vec<_>>();
     assert_eq!((cpus(None), cpus(Some(1)), cpus(Some(0))), (vec![3], vec![5], vec![]));
     let shared = |host| run.shared_at(host).collect::<Vec<_>>();
@@ -299,7 +299,8 @@ fn a_thread_is_shown_where_one_end_had_it_and_its_cpus_where_both_were_bound() {
         let finished = RoundResult { ranks, fault: None, start: None, ran: None };
         let time = Timebase::nanoseconds(Ticks(0));
         let times = Times::of_one_host(&time);
-        let seen = Seen { counts: Vec::new(), samples: RoundSamples::default(), times };
+        let seen =
+            Seen { counts: Vec::new(), samples: RoundSamples::default(), times, ends: Vec::new() };
         run.take(&case, Round::default(), finished, seen);
         let round = &run.rounds[0];
         (round.threads.len(), round.cpus.map(|pair| [pair.client, pair.server]))
@@ -336,6 +337,6 @@ fn samples_without_rows_are_as_many_as_of_the_metric_that_has_most() {
     let outcome = thread.outcome.as_mut().unwrap();
     outcome.beyond = Beyond { service: beyond(3), response: beyond(5), lateness: beyond(4) };
     let mut round = Round::default();
-    closed().take_outcomes(&[thread], &mut round, &Timebase::nanoseconds(Ticks(0)));
+    closed().take_outcomes(&[thread], &mut round, |_| 1.0);
     assert_eq!(round.samples_in_histogram_only, 5);
 }

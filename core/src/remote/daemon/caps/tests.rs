@@ -21,6 +21,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
         slots: vec![slot; case.threads() as usize],
         others: Vec::new(),
         role: Role::Server,
+        rank: 1,
         server_arena: None,
         remote_rows: Some(1000),
         site: None,
@@ -158,7 +159,7 @@ fn each_endpoint_counts_with_what_its_transport_allocates() {
         let caps = Caps { most_memory: Bytes(1 << 20), ..Caps::default() };
         let mut one = assignment(|_| ());
         one.0.transport = *over;
-        let needs = memory(&one.0, Role::Server, 0, 0);
+        let needs = memory(&one.0, (Role::Server, 1), 0, 0);
         assert!(said(&caps, one).is_err(), "{name}: {needs}");
     }
 }
