@@ -201,8 +201,7 @@ fn take<E: Endpoint>(
     }
     for arrival in events.arrivals() {
         burst.last = receive;
-        let message = endpoint.payload(arrival.slot);
-        let message = &message[..(arrival.length as usize).min(message.len())];
+        let message = endpoint.message(arrival);
         let sequence = payload::sequence(message, burst.first + u64::from(burst.length) / 2);
         let index = sequence.wrapping_sub(burst.first);
         let mut flags = Flags::default();
@@ -356,8 +355,7 @@ fn serve<E: Endpoint, C: Clock, T: Taker, const RECORD: bool>(
     for arrival in events.arrivals() {
         let mut answers = plan.every == 1;
         if RECORD || plan.every > 1 {
-            let message = endpoint.payload(arrival.slot);
-            let message = &message[..(arrival.length as usize).min(message.len())];
+            let message = endpoint.message(arrival);
             let sequence = payload::sequence(message, near);
             answers = plan.every != 0 && (sequence + 1).is_multiple_of(u64::from(plan.every));
             if RECORD {

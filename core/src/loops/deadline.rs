@@ -8,38 +8,34 @@ use crate::clock::Ticks;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Deadline {
     begin: Option<Ticks>,
-    end: Option<Ticks>,
+    /// Zero until the warm-up is over, so that the loop compares once.
+    end: Ticks,
 }
 
 impl Deadline {
     /// Whether the time is up, `messages` after the begin. The first call begins the warm-up.
     #[inline(always)]
     pub fn is_past(&mut self, now: Ticks, messages: u64, plan: &Loop) -> bool {
-        match self.end {
-            Some(end) => now >= end,
-            None => {
-                self.warm_up(now, messages, plan);
-                false
-            }
-        }
+        now >= self.end && (self.is_warm() || self.warm_up(now, messages, plan))
     }
 
     /// Out of line: inside a loop it would take the registers of the usual case.
     #[cold]
     #[inline(never)]
-    fn warm_up(&mut self, now: Ticks, messages: u64, plan: &Loop) {
+    fn warm_up(&mut self, now: Ticks, messages: u64, plan: &Loop) -> bool {
         let begin = *self.begin.get_or_insert(now);
         let is_late = plan.warmup_time.is_some_and(|most| now >= begin + most);
         if messages >= plan.warmup || is_late {
             // Without a time, only the messages end the round.
-            self.end = Some(plan.time.map_or(Ticks(u64::MAX), |time| now + time));
+            self.end = plan.time.map_or(Ticks(u64::MAX), |time| now + time);
         }
+        false
     }
 
     /// Whether the warm-up is over.
     #[inline(always)]
     pub fn is_warm(&self) -> bool {
-        self.end.is_some()
+        self.end.0 != 0
     }
 }
 

@@ -5,7 +5,6 @@ use super::deadline::Deadline;
 use super::waiter::{Waited, Waiter, await_arrivals};
 use super::{Ended, Loop, LoopContext, Scope, payload};
 use crate::clock::{Clock, Ticks};
-use crate::sample::Flags;
 use crate::sample::recorder::Recorder;
 use crate::transport::{Endpoint, Events, Link, Polled, Posted, Slot};
 
@@ -24,10 +23,10 @@ pub fn is_plain(plan: &Loop) -> bool {
 struct Trips {
     /// Messages posted.
     sent: u64,
+    /// Of those, completed.
+    completed: u64,
     /// Of those, without an answer.
     unanswered: u64,
-    /// Whether the last post has not completed.
-    is_open: bool,
 }
 
 impl Trips {
@@ -38,15 +37,25 @@ impl Trips {
     }
 }
 
-/// The client: sends, awaits the answer, stamps both.
-///
-/// Between the two stamps of a message lie: the post, the flush, the polls or the wait until the
-/// answer is there. Nothing else: the sequence number is written before the first, the row after
-/// the second.
-#[inline(never)]
+/// The client. Endpoint and recorder go on as arguments: only of those does the compiler know that
+/// a store through a pointer into slots or rows leaves them as they are.
 pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
-    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
-    let scope = Scope { clock, gate, plan };
+    let LoopContext { endpoint, waiter, clock, gate, plan, recorder, .. } = context;
+    trips(endpoint, waiter, Scope { clock, gate, plan }, recorder)
+}
+
+/// Sends, awaits the answer, stamps both.
+///
+/// Between the two stamps of a message lie: the post, the polls or the wait until the answer is
+/// there. Nothing else: the sequence number is written before the first, the row after the second.
+#[inline(never)]
+fn trips<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    mut waiter: W,
+    scope: Scope<'_, C>,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    let Scope { clock, gate, plan } = scope;
     let mut events = Events::default();
     events.limit(1);
     let (messages, size, loss_after) = (plan.messages, plan.size, plan.loss_after);
@@ -57,29 +66,29 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
         if sequence == messages {
             break Ended::Count;
         }
-        while trips.is_open {
+        while trips.completed < sequence {
             match make_room(endpoint, &mut waiter, scope, recorder, &mut events, sequence) {
-                Ok(completed) => trips.is_open = !completed,
+                Ok(completed) => trips.completed += completed,
                 Err(ended) => return keep(trips, recorder, ended),
             }
         }
         payload::number(endpoint.payload(SLOT), sequence);
         let submit = clock.now();
-        while endpoint.post(SLOT, size) == Posted::Full {
+        while endpoint.post_now(SLOT, size) == Posted::Full {
             let room = make_room(endpoint, &mut waiter, scope, recorder, &mut events, sequence);
-            if let Err(ended) = room {
-                return keep(trips, recorder, ended);
+            match room {
+                Ok(completed) => trips.completed += completed,
+                Err(ended) => return keep(trips, recorder, ended),
             }
         }
-        endpoint.flush();
         trips.sent = sequence + 1;
-        trips.is_open = true;
-        let give_up = loss_after.map(|span| submit + span);
+        let give_up = move || loss_after.map(|span| submit + span);
         let last = loop {
             let polled = match waiter.next_one(endpoint, &mut events, clock, gate, give_up) {
                 Ok(polled) => polled,
                 Err(Waited::TimeUp) => {
                     trips.give_up(recorder, submit);
+                    recorder.handled(trips.sent);
                     break clock.now();
                 }
                 Err(_) if gate.is_stopped() => {
@@ -88,7 +97,7 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
                 }
                 Err(_) => continue,
             };
-            trips.is_open &= polled.completed == 0;
+            trips.completed += u64::from(polled.completed);
             let Some(arrival) = polled.arrival else {
                 if polled.link != Link::Up {
                     trips.give_up(recorder, submit);
@@ -97,16 +106,13 @@ pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
                 continue;
             };
             let receive = clock.now();
-            let message = endpoint.payload(arrival.slot);
-            let message = &message[..(arrival.length as usize).min(message.len())];
-            let number = payload::sequence(message, sequence);
+            let number = payload::sequence(endpoint.message(&arrival), sequence);
             if number == sequence {
-                recorder.round_trip(sequence, submit, receive, Flags::default());
+                recorder.next_round_trip(sequence, submit, receive);
                 break receive;
             }
             straggler(recorder, trips.sent, number, receive);
         };
-        recorder.handled(trips.sent);
         if deadline.is_past(last, trips.sent, plan) {
             break Ended::Time;
         }
@@ -129,8 +135,8 @@ fn straggler(recorder: &mut Recorder<'_>, sent: u64, number: u64, receive: Ticks
     recorder.straggler(number, receive);
 }
 
-/// One attempt to make room after `sent` messages: whether the last has completed. An error when
-/// the round has to end.
+/// One attempt to make room after `sent` messages: how many have completed. An error when the round
+/// has to end.
 #[cold]
 #[inline(never)]
 fn make_room<E: Endpoint, W: Waiter, C: Clock>(
@@ -140,26 +146,34 @@ fn make_room<E: Endpoint, W: Waiter, C: Clock>(
     recorder: &mut Recorder<'_>,
     events: &mut Events,
     sent: u64,
-) -> Result<bool, Ended> {
+) -> Result<u64, Ended> {
     endpoint.flush();
     waiter.once(endpoint, events);
     let receive = clock.now();
     for arrival in events.arrivals() {
-        let message = endpoint.payload(arrival.slot);
-        let message = &message[..(arrival.length as usize).min(message.len())];
+        let message = endpoint.message(arrival);
         straggler(recorder, sent, payload::sequence(message, sent), receive);
     }
     match gate.is_stopped() || events.link != Link::Up {
         true => Err(Ended::of(events.link)),
-        false => Ok(events.completed > 0),
+        false => Ok(events.completed.into()),
     }
 }
 
 /// The server: answers each message.
-#[inline(never)]
 pub fn server<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
-    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
-    let scope = Scope { clock, gate, plan };
+    let LoopContext { endpoint, waiter, clock, gate, plan, recorder, .. } = context;
+    answers(endpoint, waiter, Scope { clock, gate, plan }, recorder)
+}
+
+#[inline(never)]
+fn answers<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    mut waiter: W,
+    scope: Scope<'_, C>,
+    recorder: &Recorder<'_>,
+) -> Ended {
+    let Scope { clock, gate, plan } = scope;
     let mut events = Events::default();
     events.limit(1);
     // A message that comes twice over a transport that drops others stands for one that is on the
@@ -169,7 +183,7 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
     let (mut drained, mut polled) = (None, Polled::default());
     loop {
         let ended = await_arrivals(scope, &mut drained, arrived, |until| {
-            match waiter.next_one(endpoint, &mut events, clock, gate, until) {
+            match waiter.next_one(endpoint, &mut events, clock, gate, || until) {
                 Ok(found) => {
                     polled = found;
                     Waited::Something
@@ -191,13 +205,11 @@ pub fn server<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
         };
         // Where the transport has no room for an answer, it goes out before more is read: a poll
         // would give the arrival back. The client reads while it has no room, so this ends.
-        while endpoint.post(arrival.slot, arrival.length as usize) == Posted::Full {
-            endpoint.flush();
+        while endpoint.post_now(arrival.slot, arrival.length as usize) == Posted::Full {
             if gate.is_stopped() {
                 return Ended::Stopped;
             }
         }
-        endpoint.flush();
         open += 1;
         arrived += 1;
         recorder.handled(arrived);

@@ -63,7 +63,8 @@ pub trait Waiter {
     ) -> Waited;
 
     /// The same where at most one message is to come, to which the events are limited: what was
-    /// found, or why the wait has ended.
+    /// found, or why the wait has ended. When the time is up is asked only after polls that found
+    /// nothing.
     #[inline(always)]
     fn next_one<E: Endpoint, C: Clock>(
         &mut self,
@@ -71,9 +72,9 @@ pub trait Waiter {
         events: &mut Events,
         clock: C,
         gate: &Gate,
-        until: Option<Ticks>,
+        until: impl Fn() -> Option<Ticks> + Copy,
     ) -> Result<Polled, Waited> {
-        match self.next(endpoint, events, clock, gate, until) {
+        match self.next(endpoint, events, clock, gate, until()) {
             Waited::Something => Ok(Polled::first_of(events)),
             reason => Err(reason),
         }
@@ -88,6 +89,13 @@ pub fn look<C: Clock>(clock: C, gate: &Gate, until: Option<Ticks>) -> Option<Wai
         return Some(Waited::Look);
     }
     until.is_some_and(|until| clock.now() >= until).then_some(Waited::TimeUp)
+}
+
+/// The same where the time is worked out only now: before a loop it would cost each message.
+#[cold]
+#[inline(never)]
+fn look_late<C: Clock>(clock: C, gate: &Gate, until: impl Fn() -> Option<Ticks>) -> Option<Waited> {
+    look(clock, gate, until())
 }
 
 /// Waits as a receiver does, by `next`, until something has happened: `None`. Else the round has
@@ -156,7 +164,7 @@ impl Waiter for Busy {
         events: &mut Events,
         clock: C,
         gate: &Gate,
-        until: Option<Ticks>,
+        until: impl Fn() -> Option<Ticks> + Copy,
     ) -> Result<Polled, Waited> {
         loop {
             for _ in 0..POLLS {
@@ -165,7 +173,7 @@ impl Waiter for Busy {
                     return Ok(polled);
                 }
             }
-            if let Some(reason) = look(clock, gate, until) {
+            if let Some(reason) = look_late(clock, gate, until) {
                 return Err(reason);
             }
         }

@@ -151,6 +151,24 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// The same of messages that are numbered in their order, which also counts as handled.
+    #[inline(always)]
+    pub fn next_round_trip(&mut self, sequence: u64, submit: Ticks, receive: Ticks) {
+        let (warm, progress) = (sequence < self.warmup, self.progress);
+        self.arrived += 1;
+        if let Some(row) = self.rows.get_mut(sequence as usize) {
+            row.submit = submit;
+            row.receive = receive;
+            row.flags = if warm { Flags::WARMUP } else { Flags::default() };
+            row.order = self.arrived as u32;
+            // It is the last row in use, so there is nothing to compare.
+            progress.used(sequence + 1);
+        } else if !warm {
+            self.record_beyond([Ticks(0), submit, receive]);
+        }
+        progress.handled(sequence + 1);
+    }
+
     /// An answer came that the loop no longer awaits: late, or a duplicate.
     #[inline]
     pub fn straggler(&mut self, sequence: u64, receive: Ticks) {

@@ -264,6 +264,13 @@ pub trait Endpoint: Any + Send {
     /// message in front (its length is in its [`Arrival`]).
     fn payload(&mut self, slot: Slot) -> &mut [u8];
 
+    /// The message that has arrived.
+    #[inline(always)]
+    fn message(&mut self, arrival: &Arrival) -> &[u8] {
+        let memory = self.payload(arrival.slot);
+        &memory[..(arrival.length as usize).min(memory.len())]
+    }
+
     /// Takes a slot for sending: `length` bytes, which is the size of the set-up, or at most that
     /// with [`Lengths::Varied`]. A sending slot must not be written until it completes. The slot of
     /// an arrival may be posted until the next poll, and again where it was `Full`.
@@ -272,6 +279,14 @@ pub trait Endpoint: Any + Send {
     /// Sends what was posted. What the transport cannot take now it keeps, and goes on at the next
     /// flush, poll or wait.
     fn flush(&mut self);
+
+    /// As a post and a flush, of a message that goes alone.
+    #[inline(always)]
+    fn post_now(&mut self, slot: Slot, length: usize) -> Posted {
+        let posted = self.post(slot, length);
+        self.flush();
+        posted
+    }
 
     /// What has happened, without waiting; whether anything has. Gives the memory of earlier
     /// arrivals back.

@@ -7,6 +7,63 @@ use std::ffi::c_int;
 /// What a provider that lacks an operation is taken to have returned.
 const UNSUPPORTED: c_int = 95; // EOPNOTSUPP
 
+/// A provider's functions of the classic data path, looked up once: providers fill their table when
+/// a device is opened. The contracts are those of [`post_send`], [`post_recv`] and [`poll_cq`].
+#[derive(Clone, Copy)]
+pub struct DataPath {
+    /// As [`post_send`].
+    pub post_send: PostSend,
+    /// As [`post_recv`].
+    pub post_recv: PostRecv,
+    /// As [`poll_cq`].
+    pub poll_cq: PollCq,
+}
+
+/// `ibv_post_send`.
+pub type PostSend =
+    unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
+/// `ibv_post_recv`.
+pub type PostRecv =
+    unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
+/// `ibv_poll_cq`.
+pub type PollCq = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
+
+impl DataPath {
+    /// That of the device of this queue pair.
+    ///
+    /// # Safety
+    /// `qp` is a live queue pair.
+    pub unsafe fn of(qp: *mut ibv_qp) -> DataPath {
+        // SAFETY: a live object has a live context whose table the provider has filled.
+        let table = unsafe { &(*(*qp).context).ops };
+        DataPath {
+            post_send: table.post_send.unwrap_or(no_post_send),
+            post_recv: table.post_recv.unwrap_or(no_post_recv),
+            poll_cq: table.poll_cq.unwrap_or(no_poll_cq),
+        }
+    }
+}
+
+unsafe extern "C" fn no_post_send(
+    _: *mut ibv_qp,
+    _: *mut ibv_send_wr,
+    _: *mut *mut ibv_send_wr,
+) -> c_int {
+    UNSUPPORTED
+}
+
+unsafe extern "C" fn no_post_recv(
+    _: *mut ibv_qp,
+    _: *mut ibv_recv_wr,
+    _: *mut *mut ibv_recv_wr,
+) -> c_int {
+    UNSUPPORTED
+}
+
+unsafe extern "C" fn no_poll_cq(_: *mut ibv_cq, _: c_int, _: *mut ibv_wc) -> c_int {
+    -UNSUPPORTED
+}
+
 /// Declares calls through the table in the context of their first argument.
 macro_rules! in_line {
     ($(

@@ -92,8 +92,7 @@ fn take<E: Endpoint>(
     recorder: &mut Recorder<'_>,
 ) {
     for arrival in events.arrivals() {
-        let message = endpoint.payload(arrival.slot);
-        let message = &message[..(arrival.length as usize).min(message.len())];
+        let message = endpoint.message(arrival);
         let sequence = payload::sequence(message, *highest);
         if sequence < *highest {
             recorder.seen.reordered += 1;

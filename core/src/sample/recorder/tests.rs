@@ -97,6 +97,27 @@ fn round_trips_without_a_row_are_counted_beyond_but_for_the_warm_up() {
 }
 
 #[test]
+fn round_trips_in_their_order_leave_what_others_leave() {
+    let trips = [(0, 5, 9), (1, 15, 20), (2, 30, 41), (3, 50, 52)];
+    for (rows, warmup) in [(2, 1), (2, 3), (8, 2), (0, 0)] {
+        let [one_by_one, in_order] = [false, true].map(|in_order| {
+            recorded(rows, warmup, |recorder| {
+                for (sequence, submit, receive) in trips {
+                    let (submit, receive) = (Ticks(submit), Ticks(receive));
+                    match in_order {
+                        _ if sequence == 1 => recorder.unanswered(1, Ticks(0), submit),
+                        true => recorder.next_round_trip(sequence, submit, receive),
+                        false => recorder.round_trip(sequence, submit, receive, NONE),
+                    }
+                }
+            })
+        });
+        assert_eq!(in_order.0, one_by_one.0);
+        assert_eq!(of(&in_order.2.service), of(&one_by_one.2.service));
+    }
+}
+
+#[test]
 fn an_answer_that_is_not_awaited_is_late_a_duplicate_or_foreign() {
     let (rows, seen, _) = recorded(2, 0, |recorder| {
         recorder.seen.sent = 3;

@@ -8,7 +8,7 @@ use super::address::Address;
 use super::cm::Connection;
 use super::counters::Counters;
 use super::errors::Errors;
-use super::memory::{Lap, Memory};
+use super::memory::{Memory, Ring};
 use super::options::{CallStyle, Service};
 use super::order::Order;
 use super::queues::{Queues, codes_of};
@@ -86,13 +86,11 @@ pub struct VerbsEndpoint {
     pub(super) giving: usize,
     pub(super) giving_to: usize,
     /// Where the next message goes at the other end.
-    pub(super) target: Lap,
+    pub(super) target: Ring,
     /// The flags of every send.
     flags: u32,
-    /// The next arrival that memory is watched for, where it is to be, and how far ahead of it was
-    /// looked last.
-    pub(super) expected: u64,
-    pub(super) awaited: Lap,
+    /// Where memory is watched for the next arrival, and how far ahead of it was looked last.
+    pub(super) awaited: Ring,
     pub(super) ahead: u64,
     pub(super) link: Link,
     pub(super) errors: Errors,
@@ -125,6 +123,8 @@ impl VerbsEndpoint {
     ) -> VerbsEndpoint {
         // SAFETY: numbers, null pointers and unions of them, as their defaults are.
         let lists: Lists = unsafe { std::mem::zeroed() };
+        let target = Ring::new(other.memory, other.stride, other.slots.into());
+        let awaited = memory.layout.arrivals();
         let mut endpoint = VerbsEndpoint {
             order: Order::new(queues.pairs.len(), config.signal_every),
             lent: std::collections::VecDeque::with_capacity(memory.layout.arriving),
@@ -143,10 +143,9 @@ impl VerbsEndpoint {
             handed_count: 0,
             giving: 0,
             giving_to: 0,
-            target: Lap::of(0, 1),
+            target,
             flags: 0,
-            expected: 0,
-            awaited: Lap::of(0, 1),
+            awaited,
             ahead: 0,
             link: Link::Up,
             errors: Errors::default(),
@@ -300,9 +299,9 @@ impl Endpoint for VerbsEndpoint {
         let signalled =
             if self.order.take(self.queues.pairs.len() == 1) { IBV_SEND_SIGNALED } else { 0 };
         let operation = self.config.operation;
-        let address = self.other.memory + target.slot * self.other.stride;
+        let address = target.at;
         if operation != Operation::Send {
-            self.target.advance(u64::from(self.other.slots));
+            self.target.advance();
         }
         let (lists, addr) = (&mut *self.lists, self.memory.address(at));
         let piece = &mut lists.send_pieces[place];
@@ -318,7 +317,7 @@ impl Endpoint for VerbsEndpoint {
             Operation::Send => {}
             Operation::SendImm => send.__bindgen_anon_1.imm_data = (number as u32).to_be(),
             Operation::WriteImm => {
-                send.__bindgen_anon_1.imm_data = (target.slot as u32).to_be();
+                send.__bindgen_anon_1.imm_data = (target.slot() as u32).to_be();
                 send.wr.rdma = rdma(address, self.other.key);
             }
             // The key is there.

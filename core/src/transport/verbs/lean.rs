@@ -5,6 +5,7 @@
 //! without what cannot happen here. What is seldom needed is done by the general endpoint inside.
 
 use super::endpoint::{LOOK_AFTER, READ_ASYNC_AFTER, VerbsEndpoint};
+use super::memory::LINE;
 use super::path::Lean;
 use super::prepared::{self, Receive, Sends};
 use super::queues::codes_of;
@@ -12,11 +13,12 @@ use super::single::{NOTHING, Single};
 use crate::transport::counter::FinalCounters;
 use crate::transport::optional::LiveWord;
 use crate::transport::*;
-use fabric_sys::verbs::inline;
+use fabric_sys::verbs::inline::DataPath;
 use fabric_sys::verbs::types::*;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 /// Stands for a slot that an answer is being sent from.
 const LENT: u32 = u32::MAX;
@@ -29,15 +31,12 @@ pub struct LeanEndpoint<L: Lean> {
     pair: *mut ibv_qp,
     sent: *mut ibv_cq,
     received: *mut ibv_cq,
+    calls: DataPath,
     sends: Box<Sends>,
     receives: Box<[Receive]>,
     order: Single,
     /// The flags of every send.
     flags: u32,
-    /// Sends in the list, not yet posted.
-    staged: usize,
-    /// The completed sends that polls have reported.
-    reported: u64,
     /// Polls in a row that found nothing.
     idle: u32,
     /// Slots that the last poll handed over, to be given back.
@@ -59,18 +58,18 @@ impl<L: Lean> LeanEndpoint<L> {
     pub(super) fn new(end: VerbsEndpoint) -> LeanEndpoint<L> {
         let (key, _) = end.memory.registration.keys();
         let (opcode, _) = codes_of(end.config.operation);
-        let inline = end.queues.inline;
+        let (pair, inline) = (end.queues.pairs[0].raw(), end.queues.inline);
         let (layout, base) = (end.memory.layout, end.memory.address(0));
         LeanEndpoint {
-            pair: end.queues.pairs[0].raw(),
+            pair,
             sent: end.queues.send.raw(),
             received: end.queues.receive.raw(),
+            // SAFETY: a live queue pair.
+            calls: unsafe { DataPath::of(pair) },
             sends: prepared::sends(opcode, key, L::WRITES.then_some(end.other.key)),
             receives: prepared::receives(&layout, base, key),
             order: Single::new(end.config.send_depth, end.config.signal_every, inline),
             flags: if inline { IBV_SEND_INLINE } else { 0 },
-            staged: 0,
-            reported: 0,
             idle: 0,
             handed: [0; MOST_EVENTS],
             handed_count: 0,
@@ -86,12 +85,39 @@ impl<L: Lean> LeanEndpoint<L> {
     fn poll_queue(&mut self, queue: *mut ibv_cq, most: usize) -> usize {
         let into = &mut self.end.lists.completions[..most];
         // SAFETY: a live queue, and room for as many completions.
-        let found = unsafe { inline::poll_cq(queue, most as c_int, into.as_mut_ptr()) };
+        let found = unsafe { (self.calls.poll_cq)(queue, most as c_int, into.as_mut_ptr()) };
         if found < 0 {
             self.end.refuse(-found);
             return 0;
         }
         (found as usize).min(most)
+    }
+
+    /// Looks for messages that the other end's adapter has written here.
+    #[inline(always)]
+    fn watch(&mut self, events: &mut Events) {
+        while !events.is_full() {
+            let Some(Arrival { slot, length }) = self.watch_one() else { return };
+            events.arrive(slot, length);
+        }
+    }
+
+    /// Looks for the next one. Its slot is the cache line that it begins on: that is there, and the
+    /// number of a slot costs a multiplication at each use.
+    #[inline(always)]
+    fn watch_one(&mut self) -> Option<Arrival> {
+        let line = self.end.watch_one()?.at / LINE;
+        let length = self.end.memory.layout.size as u32;
+        Some(Arrival { slot: Slot::arrived(line as u32), length })
+    }
+
+    /// Where a slot's payload begins.
+    #[inline(always)]
+    fn place_of(&self, slot: Slot) -> usize {
+        match L::WRITES && slot.has_arrived() {
+            true => slot.number() * LINE,
+            false => self.end.memory.layout.at(slot),
+        }
     }
 
     /// Takes the completion of a receive: a message. The last was given back.
@@ -179,11 +205,11 @@ impl<L: Lean> LeanEndpoint<L> {
     #[inline(always)]
     fn post_receives(&mut self, first: u32) {
         let Some(receive) = self.receives.get_mut(first as usize) else { return };
-        let mut bad = std::ptr::null_mut();
+        let mut bad = MaybeUninit::uninit();
         let list = &mut receive.request;
         // SAFETY: a live queue pair; the list was linked in place, and its memory is registered and
-        // left alone until the receives complete.
-        let error = unsafe { inline::post_recv(self.pair, list, &mut bad) };
+        // left alone until the receives complete. What is bad is written and not read.
+        let error = unsafe { (self.calls.post_recv)(self.pair, list, bad.as_mut_ptr()) };
         if error != 0 {
             self.end.refuse(error.abs());
         }
@@ -217,6 +243,48 @@ impl<L: Lean> LeanEndpoint<L> {
         }
     }
 
+    /// Writes the next send into the list, as its end.
+    #[inline(always)]
+    fn write_send(&mut self, place: usize, slot: Slot, length: usize, signalled: u32) {
+        let number = self.order.posted;
+        let at = self.place_of(slot);
+        let mut length = length;
+        // Before the rest: behind a store into a slot the compiler reads all again.
+        if L::WRITES {
+            self.end.memory.bytes(at + length, 1)[0] = self.end.target.marker;
+            length += 1;
+        }
+        let send = &mut self.sends[place];
+        if L::WRITES {
+            send.request.wr.rdma.remote_addr = self.end.target.at;
+            self.end.target.advance();
+        }
+        send.piece.addr = self.end.memory.address(at);
+        send.piece.length = length as u32;
+        send.request.wr_id = number;
+        send.request.send_flags = self.flags | signalled;
+        send.request.next = std::ptr::null_mut();
+    }
+
+    /// Hands the list to the adapter.
+    #[inline(always)]
+    fn ring(&mut self) {
+        let mut bad = MaybeUninit::uninit();
+        let list = &mut self.sends[0].request;
+        // SAFETY: a live queue pair; the list is linked in place, and its memory is registered and
+        // left alone until the sends complete. What is bad is written and not read.
+        let error = unsafe { (self.calls.post_send)(self.pair, list, bad.as_mut_ptr()) };
+        if error != 0 {
+            self.end.refuse(error.abs());
+        }
+    }
+
+    /// Whether the send queue takes one more.
+    #[inline(always)]
+    fn has_room(&mut self) -> bool {
+        self.order.posted < self.order.limit || self.has_room_now()
+    }
+
     /// Looks for more room in a full send queue. Who only posts must see it drain too: completions
     /// are taken here, and reported by the next poll.
     #[cold]
@@ -226,13 +294,13 @@ impl<L: Lean> LeanEndpoint<L> {
         self.order.posted < self.order.limit
     }
 
-    /// The sends that have completed and were not reported.
+    /// The sends that have completed since the last poll.
     #[inline(always)]
-    fn completed(&mut self) -> u32 {
-        let done = self.order.free.min(self.order.posted - self.staged as u64);
-        let completed = (done - self.reported) as u32;
-        self.reported = done;
-        completed
+    fn take_completed(&mut self) -> u32 {
+        if self.order.awaits() {
+            self.reap();
+        }
+        self.order.report()
     }
 
     /// Counts a poll that found nothing, and looks elsewhere from time to time.
@@ -260,7 +328,7 @@ impl<L: Lean> LeanEndpoint<L> {
     fn look_after_sends(&mut self) {
         self.reap();
         // A payload that was copied is free already.
-        let asks = self.staged == 0 && !self.end.queues.inline && self.order.is_silent();
+        let asks = self.order.staged == 0 && !self.end.queues.inline && self.order.is_silent();
         if asks && self.end.post_nothing(0, NOTHING) {
             self.order.ask();
         }
@@ -275,60 +343,69 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
 
     #[inline(always)]
     fn payload(&mut self, slot: Slot) -> &mut [u8] {
-        self.end.payload(slot)
+        let (at, size) = (self.place_of(slot), self.end.memory.layout.size);
+        self.end.memory.bytes(at, size)
+    }
+
+    #[inline(always)]
+    fn message(&mut self, arrival: &Arrival) -> &[u8] {
+        let memory = self.payload(arrival.slot);
+        match L::WRITES {
+            // Each is as long as its slot.
+            true => memory,
+            false => &memory[..(arrival.length as usize).min(memory.len())],
+        }
     }
 
     #[inline(always)]
     fn post(&mut self, slot: Slot, length: usize) -> Posted {
-        if self.order.posted >= self.order.limit && !self.has_room_now() {
+        if !self.has_room() {
             return Posted::Full;
         }
-        let place = self.staged;
-        let Some(send) = self.sends.get_mut(place) else { return Posted::Full };
-        let at = self.end.memory.layout.at(slot);
-        let mut length = length;
-        if L::WRITES {
-            self.end.memory.bytes(at + length, 1)[0] = self.end.target.marker;
-            length += 1;
-            send.request.wr.rdma.remote_addr = self.end.take_target();
+        let place = self.order.staged as usize;
+        if place == MOST_EVENTS {
+            return Posted::Full;
         }
-        send.piece.addr = self.end.memory.address(at);
-        send.piece.length = length as u32;
-        send.request.wr_id = self.order.posted;
-        let signalled = if self.order.take() { IBV_SEND_SIGNALED } else { 0 };
-        send.request.send_flags = self.flags | signalled;
-        send.request.next = std::ptr::null_mut();
-        let request = &raw mut send.request;
+        let signalled = if self.order.signals_next() { IBV_SEND_SIGNALED } else { 0 };
+        self.write_send(place, slot, length, signalled);
+        self.order.take();
+        let request = &raw mut self.sends[place].request;
         if let Some(before) = place.checked_sub(1).and_then(|before| self.sends.get_mut(before)) {
             before.request.next = request;
         }
         if slot.has_arrived() && self.lends {
             self.lend(slot.number() as u32);
         }
-        self.staged = place + 1;
         Posted::Accepted
     }
 
     #[inline(always)]
     fn flush(&mut self) {
-        if self.staged == 0 {
-            return;
+        if self.order.staged != 0 {
+            self.order.hand_over();
+            self.ring();
         }
-        self.staged = 0;
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: a live queue pair; the list is linked in place, and its memory is registered and
-        // left alone until the sends complete.
-        let error = unsafe { inline::post_send(self.pair, &mut self.sends[0].request, &mut bad) };
-        if error != 0 {
-            self.end.refuse(error.abs());
+    }
+
+    /// An ordinary send reads and writes less than others.
+    #[inline(always)]
+    fn post_now(&mut self, slot: Slot, length: usize) -> Posted {
+        if self.order.posted >= self.order.ordinary {
+            let posted = self.post(slot, length);
+            self.flush();
+            return posted;
         }
+        self.write_send(0, slot, length, 0);
+        self.order.take_ordinary();
+        self.ring();
+        Posted::Accepted
     }
 
     #[inline(always)]
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         if L::WRITES {
-            self.end.watch(events);
+            self.watch(events);
         } else {
             self.give_back();
             let most = events.most();
@@ -339,10 +416,7 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
                 }
             }
         }
-        if self.order.awaits() {
-            self.reap();
-        }
-        events.completed = self.completed();
+        events.completed = self.take_completed();
         events.link = self.end.link;
         if events.any() {
             self.idle = 0;
@@ -355,26 +429,24 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
     #[inline(always)]
     fn poll_one(&mut self, _: &mut Events) -> Polled {
         let arrival = if L::WRITES {
-            self.end.watch_one()
+            self.watch_one()
         } else {
             self.give_back();
             self.receive_one()
         };
-        if self.order.awaits() {
-            self.reap();
-        }
-        let completed = self.completed();
-        if arrival.is_some() {
-            self.idle = 0;
-            return Polled { arrival, completed, link: Link::Up };
-        }
-        let polled = Polled { arrival, completed, link: self.end.link };
-        if polled.any() {
-            self.idle = 0;
-        } else {
-            self.found_nothing();
-        }
-        polled
+        // Twice, and not once before the match: the compiler then looks at the arrival once.
+        let Some(arrival) = arrival else {
+            let polled =
+                Polled { arrival: None, completed: self.take_completed(), link: self.end.link };
+            if polled.any() {
+                self.idle = 0;
+            } else {
+                self.found_nothing();
+            }
+            return polled;
+        };
+        self.idle = 0;
+        Polled { arrival: Some(arrival), completed: self.take_completed(), link: Link::Up }
     }
 
     fn live_word(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {

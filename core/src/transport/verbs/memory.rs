@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Slots begin on a cache line.
-const LINE: usize = 64;
+pub const LINE: usize = 64;
 /// What a datagram's receive puts before the payload: the global routing header.
 pub const GRH: usize = 40;
 
@@ -75,6 +75,12 @@ impl Layout {
     #[inline(always)]
     pub fn arrival_at(&self, slot: usize) -> usize {
         self.first_arrival_at + slot * self.arrive_stride
+    }
+
+    /// The slots for arrivals in turn.
+    pub fn arrivals(&self) -> Ring {
+        let [first, stride, slots] = [self.first_arrival_at, self.arrive_stride, self.arriving];
+        Ring::new(first as u64, stride as u64, slots as u64)
     }
 
     /// Where a slot's payload begins.
@@ -199,35 +205,79 @@ impl Memory {
     }
 }
 
-/// A place in a ring of slots that are used in turn. Counted, since a division by a number that
-/// only the other end knows costs as much as ten stores.
+/// The next slot of a ring that is used in turn. Counted, since a division or a multiplication by
+/// numbers that only the other end knows costs more than all the rest.
 #[derive(Clone, Copy)]
-pub struct Lap {
-    pub slot: u64,
+pub struct Ring {
+    /// Where the slot begins.
+    pub at: u64,
     /// What stands behind the payload of a write in this lap.
     pub marker: u8,
+    /// Slots to the end of the lap, this one included.
+    left: u64,
+    lap: u64,
+    /// Where the first slot begins, from one to the next, and how many there are.
+    first: u64,
+    stride: u64,
+    slots: u64,
 }
 
-impl Lap {
-    /// Where message `number` is.
-    pub fn of(number: u64, slots: u64) -> Lap {
-        Lap { slot: number % slots, marker: marker(number / slots) }
+impl Ring {
+    /// A ring of slots whose first begins at `first`.
+    pub fn new(first: u64, stride: u64, slots: u64) -> Ring {
+        Ring { first, stride, slots: slots.max(1), at: 0, marker: 0, left: 0, lap: 0 }.of(0)
+    }
+
+    /// The same at message `number`.
+    pub fn of(mut self, number: u64) -> Ring {
+        let slot = number % self.slots;
+        (self.lap, self.left) = (number / self.slots, self.slots - slot);
+        (self.at, self.marker) = (self.place(slot), marker(self.lap));
+        self
+    }
+
+    /// The number of the slot.
+    #[inline(always)]
+    pub fn slot(&self) -> u64 {
+        self.slots - self.left
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// The number of the message.
+    pub fn number(&self) -> u64 {
+        self.lap * self.slots + self.slot()
     }
 
     /// Goes on to the next slot.
     #[inline(always)]
-    pub fn advance(&mut self, slots: u64) {
-        self.slot += 1;
-        if self.slot >= slots {
-            // As `marker` of the next lap.
-            *self = Lap { slot: 0, marker: if self.marker == 255 { 1 } else { self.marker + 1 } };
+    pub fn advance(&mut self) {
+        self.at = self.at.wrapping_add(self.stride);
+        self.left -= 1;
+        if self.left == 0 {
+            self.begin_lap();
         }
+    }
+
+    /// Wrapping: an address of the other end is checked by the adapter that it is used at.
+    fn place(&self, slot: u64) -> u64 {
+        self.first.wrapping_add(slot.wrapping_mul(self.stride))
+    }
+
+    /// As `of`, without its divisions.
+    #[inline(always)]
+    fn begin_lap(&mut self) {
+        self.lap += 1;
+        (self.at, self.left) = (self.first, self.slots);
+        self.marker = if self.marker == u8::MAX { 1 } else { self.marker + 1 };
     }
 }
 
 /// What stands behind the payload of a write, for the other end to see that it has come: another in
 /// each lap, and never what fresh memory holds.
-#[inline(always)]
 fn marker(lap: u64) -> u8 {
     (lap % 255) as u8 + 1
 }
@@ -248,6 +298,21 @@ mod tests {
             assert!(layout.arrival_at(1) - header > layout.arrival_at(0) + size);
             assert!(layout.arrival_at(3) + size < layout.bytes());
             assert_eq!(layout.arrival_at(1) % LINE, 0);
+        }
+    }
+    #[test]
+    fn a_ring_counted_on_is_where_a_division_says() {
+        for slots in [1, 2, 3, 16] {
+            let begin = Ring::new(4096, 128, slots);
+            let mut counted = begin;
+            for number in 0..600 * slots {
+                let (at, marker) = (4096 + number % slots * 128, (number / slots % 255) as u8 + 1);
+                for ring in [counted, begin.of(number)] {
+                    assert_eq!((ring.at, ring.marker), (at, marker), "{number} of {slots}");
+                    assert_eq!((ring.slot(), ring.number()), (number % slots, number));
+                }
+                counted.advance();
+            }
         }
     }
 }

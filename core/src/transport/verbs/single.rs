@@ -26,10 +26,17 @@ pub(super) struct Single {
     pub retired: u64,
     /// The first send that has not completed and makes a completion.
     next_signalled: u64,
-    /// Sends that count as completed once they are posted.
-    pub free: u64,
+    /// Sends below this one count as completed once they are posted.
+    free: u64,
     /// The sends before a signalled nothing that is on its way.
     asked_after: Option<u64>,
+    /// Sends below this one are ordinary: there is room for them, they make no completion, they
+    /// count as completed once they are posted, and none is staged before them.
+    pub ordinary: u64,
+    /// Sends that were taken and not yet handed to the adapter.
+    pub staged: u64,
+    /// Sends that have completed since the last report.
+    done: u32,
 }
 
 impl Single {
@@ -48,21 +55,66 @@ impl Single {
             next_signalled: every - 1,
             free: 0,
             asked_after: None,
+            ordinary: 0,
+            staged: 0,
+            done: 0,
         };
         single.settle();
         single
     }
 
-    /// Takes a send; whether it is to make a completion.
+    /// Takes an ordinary send that is handed over at once.
     #[inline(always)]
-    pub fn take(&mut self) -> bool {
-        let is_signalled = self.posted == self.signals;
-        if is_signalled {
+    pub fn take_ordinary(&mut self) {
+        self.posted += 1;
+        self.done += 1;
+    }
+
+    /// Whether the next send is to make a completion.
+    #[inline(always)]
+    pub fn signals_next(&self) -> bool {
+        self.posted == self.signals
+    }
+
+    /// Takes a send, which is staged.
+    #[inline(always)]
+    pub fn take(&mut self) {
+        if self.signals_next() {
             self.signals += self.every;
             self.awaited += 1;
         }
         self.posted += 1;
-        is_signalled
+        self.staged += 1;
+        self.ordinary = 0;
+    }
+
+    /// Notes that all staged sends are handed to the adapter.
+    #[inline(always)]
+    pub fn hand_over(&mut self) {
+        let before = self.counted();
+        self.staged = 0;
+        self.done += (self.counted() - before) as u32;
+        self.ordinary = self.ordinary_below();
+    }
+
+    #[inline(always)]
+    fn ordinary_below(&self) -> u64 {
+        match self.copies && self.staged == 0 {
+            true => self.next_signalled.min(self.limit),
+            false => 0,
+        }
+    }
+
+    /// The sends that have completed since the last report.
+    #[inline(always)]
+    pub fn report(&mut self) -> u32 {
+        std::mem::take(&mut self.done)
+    }
+
+    /// The sends that count as completed.
+    #[inline(always)]
+    fn counted(&self) -> u64 {
+        self.free.min(self.posted - self.staged)
     }
 
     /// Whether a completion is to come.
@@ -83,6 +135,7 @@ impl Single {
 
     /// Works out what follows from some completions.
     pub fn settle(&mut self) {
+        let before = self.counted();
         if self.retired > self.next_signalled {
             // Mostly one period has passed, and a division costs more than all the rest.
             self.next_signalled = match self.retired - self.next_signalled <= self.every {
@@ -92,6 +145,8 @@ impl Single {
         }
         self.limit = self.retired + self.depth;
         self.free = if self.copies { self.next_signalled } else { self.retired };
+        self.ordinary = self.ordinary_below();
+        self.done += (self.counted() - before) as u32;
     }
 
     /// Whether the last sends will not say when they complete, and nothing was asked after them.
@@ -112,10 +167,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Takes a send; whether it makes a completion.
+    fn take(single: &mut Single) -> bool {
+        let is_signalled = single.signals_next();
+        single.take();
+        is_signalled
+    }
+
     #[test]
     fn a_copied_payload_is_free_before_the_next_that_makes_a_completion() {
         let mut single = Single::new(8, 4, true);
-        let signalled: Vec<_> = (0..5).map(|_| single.take()).collect();
+        let signalled: Vec<_> = (0..5).map(|_| take(&mut single)).collect();
         assert_eq!(signalled, [false, false, false, true, false]);
         assert_eq!((single.free, single.limit, single.awaits()), (3, 8, true));
         single.completed(3);
@@ -125,14 +187,38 @@ mod tests {
     }
 
     #[test]
+    fn a_report_has_what_completed_since_the_last() {
+        let mut single = Single::new(8, 4, true);
+        // Ordinary ones are handed over at once, staged ones with the list.
+        assert_eq!(single.ordinary, 3);
+        single.take_ordinary();
+        assert_eq!((single.report(), single.report()), (1, 0));
+        (0..4).for_each(|_| single.take());
+        assert_eq!(single.report(), 0);
+        single.hand_over();
+        // Numbers 1 and 2: number 3 makes a completion, and number 4 comes after it.
+        assert_eq!((single.report(), single.staged), (2, 0));
+        single.completed(3);
+        single.settle();
+        assert_eq!((single.report(), single.ordinary), (2, 7));
+    }
+
+    #[test]
+    fn no_send_is_ordinary_whose_payload_is_read_later_or_for_which_there_is_no_room() {
+        assert_eq!(Single::new(8, 4, false).ordinary, 0);
+        assert_eq!(Single::new(8, 1, true).ordinary, 0);
+        assert_eq!(Single::new(2, 4, true).ordinary, 2);
+    }
+
+    #[test]
     fn a_tail_is_asked_for_once_and_counts_what_was_posted_by_then() {
         let mut single = Single::new(8, 8, false);
-        (0..3).for_each(|_| assert!(!single.take()));
+        (0..3).for_each(|_| assert!(!take(&mut single)));
         assert!(single.is_silent());
         single.ask();
         assert!(!single.is_silent());
         // A send that follows the question is not part of the answer.
-        assert!(!single.take());
+        assert!(!take(&mut single));
         single.completed(NOTHING);
         single.settle();
         assert_eq!((single.retired, single.free), (3, 3));
@@ -148,10 +234,11 @@ mod tests {
             let mut order = Order::new(1, every);
             let mut single = Single::new(100, every, true);
             let mut coming = std::collections::VecDeque::new();
+            let mut reported = 0;
             for step in steps {
                 for _ in 0..step {
                     let number = single.posted;
-                    let is_signalled = single.take();
+                    let is_signalled = take(&mut single);
                     prop_assert_eq!(order.take(true), is_signalled);
                     coming.extend(is_signalled.then_some(number));
                 }
@@ -161,6 +248,9 @@ mod tests {
                     single.settle();
                     order.settle();
                 }
+                single.hand_over();
+                reported += u64::from(single.report());
+                prop_assert_eq!(reported, single.free.min(single.posted));
                 prop_assert_eq!(single.awaits(), order.awaits());
                 prop_assert_eq!(single.retired, order.retired);
                 prop_assert_eq!(single.next_signalled, order.next_signalled);

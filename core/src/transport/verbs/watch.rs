@@ -1,41 +1,40 @@
-//! Messages that are written into the other end's slots in turn: where the next one goes, and how
-//! one is seen that the other end's adapter has written here.
+//! Messages that are written into slots in turn: how one is seen that the other end's adapter has
+//! written here.
 
 use super::endpoint::VerbsEndpoint;
-use super::memory::Lap;
-use crate::transport::{Arrival, Events, Slot};
+use super::memory::Ring;
+use crate::transport::{Events, Slot};
+
+/// A message that was written here.
+pub(super) struct Written {
+    /// The number of its slot, of those for arrivals.
+    pub slot: u32,
+    /// Where it begins in the memory.
+    pub at: usize,
+}
 
 impl VerbsEndpoint {
     /// Looks for messages that another end's adapter has written here.
     #[inline(always)]
     pub(super) fn watch(&mut self, events: &mut Events) {
         while !events.is_full() {
-            let Some(arrival) = self.watch_one() else { return };
-            events.arrive(arrival.slot, arrival.length);
+            let Some(Written { slot, .. }) = self.watch_one() else { return };
+            events.arrive(Slot::arrived(slot), self.memory.layout.size as u32);
         }
     }
 
     /// Looks for the next one.
     #[inline(always)]
-    pub(super) fn watch_one(&mut self) -> Option<Arrival> {
+    pub(super) fn watch_one(&mut self) -> Option<Written> {
         let size = self.memory.layout.size;
-        while !self.is_marked(self.awaited, size) {
+        while !self.is_marked(&self.awaited, size) {
             if !self.config.service.loses() || !self.passes_gap(size) {
                 return None;
             }
         }
-        let slot = Slot::arrived(self.awaited.slot as u32);
-        self.expected += 1;
-        self.awaited.advance(self.memory.layout.arriving as u64);
-        Some(Arrival { slot, length: size as u32 })
-    }
-
-    /// The address of the next message at the other end.
-    #[inline(always)]
-    pub(super) fn take_target(&mut self) -> u64 {
-        let address = self.other.memory + self.target.slot * self.other.stride;
-        self.target.advance(u64::from(self.other.slots));
-        address
+        let written = Written { slot: self.awaited.slot() as u32, at: self.awaited.at as usize };
+        self.awaited.advance();
+        Some(written)
     }
 
     /// Goes on behind what was lost. However many that were, one that came later is found: each
@@ -43,28 +42,26 @@ impl VerbsEndpoint {
     /// it are there too or never will be: a queue pair keeps the order of its own messages.
     #[inline(never)]
     fn passes_gap(&mut self, size: usize) -> bool {
-        let pairs = self.queues.pairs.len() as u64;
-        let furthest = ((self.memory.layout.arriving as u64 - 1) / pairs).max(1);
+        let (pairs, expected) = (self.queues.pairs.len() as u64, self.awaited.number());
+        let furthest = ((self.awaited.slots() - 1) / pairs).max(1);
         self.ahead = self.ahead % furthest + 1;
-        let looked_at = [1, self.ahead].map(|ahead| self.expected + ahead * pairs);
+        let looked_at = [1, self.ahead].map(|ahead| expected + ahead * pairs);
         let Some(later) = looked_at.into_iter().find(|number| self.is_written(*number, size))
         else {
             return false;
         };
-        let decided = if pairs == 1 { later } else { self.expected + 1 };
-        let first = (self.expected..decided).find(|number| self.is_written(*number, size));
-        self.expected = first.unwrap_or(decided);
-        self.awaited = Lap::of(self.expected, self.memory.layout.arriving as u64);
+        let decided = if pairs == 1 { later } else { expected + 1 };
+        let first = (expected..decided).find(|number| self.is_written(*number, size));
+        self.awaited = self.awaited.of(first.unwrap_or(decided));
         true
     }
 
     fn is_written(&self, number: u64, size: usize) -> bool {
-        self.is_marked(Lap::of(number, self.memory.layout.arriving as u64), size)
+        self.is_marked(&self.awaited.of(number), size)
     }
 
     #[inline(always)]
-    fn is_marked(&self, lap: Lap, size: usize) -> bool {
-        let at = self.memory.layout.arrival_at(lap.slot as usize);
-        self.memory.byte_now(at + size) == lap.marker
+    fn is_marked(&self, ring: &Ring, size: usize) -> bool {
+        self.memory.byte_now(ring.at as usize + size) == ring.marker
     }
 }
