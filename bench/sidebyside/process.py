@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import shlex
 import socket
 import subprocess
@@ -20,6 +21,16 @@ READY_SECONDS = 5
 END_SECONDS = 3
 # Below the range from which the kernel takes ports of clients.
 PORTS = range(20_000, 32_000)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a subject."""
+
+    # What its parser has read.
+    figure: float
+    # Voluntary context switches of all its processes, set-up included, for each message.
+    switches: float
 
 
 class NotMeasured(Exception):
@@ -50,7 +61,7 @@ class Site:
                 server=self.server,
                 port=ports[0],
                 port2=ports[1],
-                count=subject.count // 10 if self.quick else subject.count,
+                count=subject.messages(self.quick),
                 seconds=1,
                 # sockperf measures 0.45 s less than it is told.
                 seconds2=1 if self.quick else 2,
@@ -151,8 +162,20 @@ def _run_client(command: list[str], subject: Subject, place: dict, slowness: int
     return output
 
 
-def measure(subject: Subject, site: Site) -> float:
-    """One figure, or `NotMeasured`."""
+def voluntary_switches() -> int:
+    """Those of all processes below this one that have ended and were waited for."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw
+
+
+def measure(subject: Subject, site: Site) -> Run:
+    """One run, or `NotMeasured`."""
+    before = voluntary_switches()
+    figure = _figure(subject, site)
+    messages = max(1, subject.messages(site.quick))
+    return Run(figure, (voluntary_switches() - before) / messages)
+
+
+def _figure(subject: Subject, site: Site) -> float:
     ports = (site.free_port(), site.free_port())
     client = site.fill(subject.client, subject, ports)
     server: Optional[subprocess.Popen] = None

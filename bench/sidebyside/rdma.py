@@ -13,7 +13,7 @@ from .subjects import ON_CLIENT, ON_SERVER, Subject
 # Messages of a round: seconds on an adapter, and seconds where the processor is emulated.
 COUNTS: Mapping[str, Mapping[str, int]] = {
     "adapter": {"busy": 500_000, "block": 100_000, "stream": 50_000, "rate": 2_000_000},
-    "emulated": {"busy": 1_000, "block": 1_000, "stream": 500, "rate": 10_000},
+    "emulated": {"busy": 1_000, "block": 2_000, "stream": 500, "rate": 10_000},
 }
 
 LATENCY_SIZE = 64
@@ -21,6 +21,9 @@ STREAM_SIZE = 65_536
 RATE_SIZE = 8
 # Sends on their way in a stream, and receives that are posted for it.
 DEPTH = 128
+# Messages of a quick stream. One that fits into the queue may be seen to complete all at once,
+# which says nothing about a rate.
+LEAST_OF_STREAM = 4 * DEPTH
 # Receives that are posted in a ping-pong.
 FEW = 16
 # Messages in one list.
@@ -34,15 +37,24 @@ LATENCIES = [
     ("uc", "send", "busy"),
     ("ud", "send", "busy"),
     ("rc", "write", "busy"),
+    ("rc", "read", "busy"),
+    ("rc", "fetch_add", "busy"),
     ("rc", "send", "block"),
 ]
+# Of which a round trip is halved: of the others a message is the whole of one.
+HALVED = ("send", "write")
+# An atomic is of eight bytes.
+SIZES = {"fetch_add": 8}
+PROGRAMS = {"fetch_add": "ib_atomic_lat -A FETCH_AND_ADD"}
 OPERATIONS = ("send", "write", "read")
 
 
-def _perftest(program: str, group: str, options: str, read, unit: str, figure: str, count: int):
+def _perftest(
+    program: str, group: str, options: str, read, unit: str, figure: str, count: int, **more
+):
     words = f"{program} -d " + "{device} -F -p {port} -n {count} " + options
     return Subject(
-        name=f"{program} {group}",
+        name=f"{program.split()[0]} {group}",
         group=group,
         server=ON_SERVER + words,
         client=ON_CLIENT + words + " 127.0.0.1",
@@ -51,10 +63,13 @@ def _perftest(program: str, group: str, options: str, read, unit: str, figure: s
         figure=figure,
         server_ends=True,
         count=count,
+        **more,
     )
 
 
-def _wiregauge(pattern: str, group: str, options: str, read, unit: str, figure: str, count: int):
+def _wiregauge(
+    pattern: str, group: str, options: str, read, unit: str, figure: str, count: int, **more
+):
     return Subject(
         name=f"wiregauge {group}",
         group=group,
@@ -64,6 +79,7 @@ def _wiregauge(pattern: str, group: str, options: str, read, unit: str, figure: 
         unit=unit,
         figure=figure,
         count=count,
+        **more,
     )
 
 
@@ -75,32 +91,40 @@ def _inline(bytes_inline: int) -> tuple[str, str]:
 def _latency(
     service: str, operation: str, wait: str, bytes_inline: int, count: int
 ) -> list[Subject]:
-    ours, theirs = _inline(bytes_inline)
     group = f"{service} {operation} {wait}"
+    is_halved = operation in HALVED
+    # What only asks for data puts none into the work request.
+    ours, theirs = _inline(bytes_inline) if is_halved else ("", "")
+    size = SIZES.get(operation, LATENCY_SIZE)
     events = " -e" if wait == "block" else ""
+    sleeps = wait == "block"
     receives = operation == "send"
     depth = f" --receive-depth {FEW}" if receives else ""
     return [
         _wiregauge(
             "latency",
             group,
-            f"--service {service} --operation {operation} --size {LATENCY_SIZE} --wait {wait}"
+            f"--service {service} --operation {operation} --size {size} --wait {wait}"
             f"{ours}{depth}",
-            parse.wiregauge_half_rtt_p50_ns,
+            parse.wiregauge_half_rtt_p50_ns if is_halved else parse.wiregauge_rtt_p50_ns,
             "ns",
             "p50",
             count,
+            sleeps=sleeps,
         ),
         _perftest(
-            f"ib_{operation}_lat",
+            PROGRAMS.get(operation, f"ib_{operation}_lat"),
             group,
-            f"-c {service.upper()} -s {LATENCY_SIZE}{theirs}"
+            f"-c {service.upper()}"
+            + (f" -s {size}" if operation not in SIZES else "")
+            + theirs
             + (f" -r {FEW}" if receives else "")
             + events,
             parse.perftest_typical_ns,
             "ns",
             "p50",
             count,
+            sleeps=sleeps,
         ),
     ]
 
@@ -119,6 +143,7 @@ def _stream(operation: str, count: int) -> list[Subject]:
             "B/s",
             "mean",
             count,
+            least=LEAST_OF_STREAM,
         ),
         _perftest(
             f"ib_{operation}_bw",
@@ -128,6 +153,7 @@ def _stream(operation: str, count: int) -> list[Subject]:
             "B/s",
             "mean",
             count,
+            least=LEAST_OF_STREAM,
         ),
     ]
 
@@ -146,6 +172,8 @@ def _rate(bytes_inline: int, count: int) -> list[Subject]:
             "msg/s",
             "mean",
             count,
+            # ib_send_bw sends whole lists.
+            multiple_of=LIST,
         ),
         _perftest(
             "ib_send_bw",
@@ -155,6 +183,8 @@ def _rate(bytes_inline: int, count: int) -> list[Subject]:
             "msg/s",
             "mean",
             count,
+            # ib_send_bw sends whole lists.
+            multiple_of=LIST,
         ),
     ]
 
@@ -175,9 +205,10 @@ def every_row() -> list[Row]:
     for service, operation, wait in LATENCIES:
         group = f"{service} {operation} {wait}"
         limit = Limit(1.02 if wait == "busy" else 1.05, at_most=True)
-        peer = f"ib_{operation}_lat {group}"
-        what = f"{group} half_rtt p50 {LATENCY_SIZE} B"
-        rows.append(Row(what, f"wiregauge {group}", (peer,), limit))
+        program = PROGRAMS.get(operation, f"ib_{operation}_lat").split()[0]
+        metric = "half_rtt" if operation in HALVED else "rtt"
+        what = f"{group} {metric} p50 {SIZES.get(operation, LATENCY_SIZE)} B"
+        rows.append(Row(what, f"wiregauge {group}", (f"{program} {group}",), limit))
     for operation in OPERATIONS:
         group = f"{operation} bandwidth"
         limit = Limit(0.98, at_most=False)

@@ -1,6 +1,7 @@
 """The table for people, the JSON for everything else."""
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -9,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Optional
 
+from .ratios import median
 from .rounds import Measured
 from .rows import Result
 from .subjects import PACKAGES, Subject
@@ -67,6 +69,19 @@ def table(results: list[Result], subjects: dict[str, Subject]) -> str:
         lines.append("  ".join([*cells, row[-1]]).rstrip())
     lines += [f"({number}) {reason}" for number, reason in enumerate(reasons, 1)]
     return "\n".join(lines)
+
+
+def switches(results: list[Result], measured: dict[str, Measured]) -> Optional[str]:
+    """Of the rows whose subjects sleep, the voluntary context switches of a message."""
+    lines = []
+    for result in results:
+        ours, theirs = (
+            median(list(measured.get(name, Measured()).switches.values()) or [math.nan])
+            for name in (result.row.ours, result.against)
+        )
+        lines.append(f"{result.row.what:32} {ours:8.2f} {theirs:8.2f}")
+    head = "Voluntary context switches for each message, both ends, set-up included"
+    return "\n".join([f"{head}\n{'what':32} {'ours':>8} {'theirs':>8}", *lines]) if lines else None
 
 
 def _read(path: str) -> Optional[str]:
@@ -146,6 +161,7 @@ def as_json(
             name: {
                 "figures": into.figures,
                 "failures": into.failures,
+                "switches_per_message": into.switches,
                 **(
                     {
                         "unit": subjects[name].unit,

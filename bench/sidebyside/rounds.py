@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable, Iterable
 
-from .process import NotMeasured
+from .process import NotMeasured, Run
 from .subjects import Subject
 
 # A subject that never worked is not tried a third time.
@@ -18,6 +18,8 @@ class Measured:
 
     figures: dict[int, float] = field(default_factory=dict)  # by round
     failures: dict[int, str] = field(default_factory=dict)  # by round
+    # Voluntary context switches for each message, by round.
+    switches: dict[int, float] = field(default_factory=dict)
 
     @property
     def hopeless(self) -> bool:
@@ -63,7 +65,7 @@ def run(
     subjects: list[Subject],
     count: int,
     seed: int,
-    measure: Callable[[Subject], float],
+    measure: Callable[[Subject], Run],
     tell: Callable[[str], None],
 ) -> tuple[dict[str, Measured], list[float]]:
     """All rounds; by subject what was measured, and by round how busy the machine was before."""
@@ -77,7 +79,8 @@ def run(
             if into.hopeless:
                 continue
             try:
-                into.figures[number] = measure(subject)
+                run = measure(subject)
+                into.figures[number], into.switches[number] = run.figure, run.switches
                 tell(f"  {subject.name:28} {into.figures[number]:.6g} {subject.unit}")
             except NotMeasured as error:
                 into.failures[number] = str(error)

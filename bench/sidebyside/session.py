@@ -59,13 +59,29 @@ def begin() -> dict:
     return {"started": report.now(), "environment": report.environment(build.ROOT)}
 
 
+def results(options: argparse.Namespace) -> Path:
+    """The folder for the JSON."""
+    return options.out or build.ROOT / "bench" / "results"
+
+
+def words_inside(options: argparse.Namespace, binary: Path) -> list[str]:
+    """The options for the same command in the testbed: from what was understood, since an option
+    may have been typed shorter than it is."""
+    words = ["--emulated", "--binary", str(binary), "--out", "/out"]
+    for name in ("rounds", "rows", "cpus", "seed", "device"):
+        value = getattr(options, name)
+        words += [f"--{name}", str(value)] if value is not None else []
+    flags = [name for name in ("quick", "no_stall") if getattr(options, name)]
+    return words + ["--" + name.replace("_", "-") for name in flags]
+
+
 def wiregauge(options: argparse.Namespace) -> Path:
     return options.binary.resolve() if options.binary else build.wiregauge()
 
 
 def conclude(
     options: argparse.Namespace,
-    results: list[rows.Result],
+    judged: list[rows.Result],
     measured: dict[str, Measured],
     known: dict[str, Subject],
     about: dict,
@@ -78,13 +94,13 @@ def conclude(
         "finished": report.now(),
         "options": {name: getattr(options, name) for name in kept},
     }
-    text = report.as_json(results, measured, known, about)
-    path = report.write(text, options.out or build.ROOT / "bench" / "results", about["started"])
-    print(report.table(results, known))
+    text = report.as_json(judged, measured, known, about)
+    path = report.write(text, results(options), about["started"])
+    print(report.table(judged, known))
     if more:
         print(f"\n{more}")
     elsewhere = max(about["busy_elsewhere"], default=0)
     if elsewhere > MOST_ELSEWHERE:
         print(f"warning: other processes used up to {elsewhere:.0%} of the CPUs before a round")
     tell(f"written to {path}")
-    return 1 if any(result.verdict.startswith("not held") for result in results) else 0
+    return 1 if any(result.verdict.startswith("not held") for result in judged) else 0

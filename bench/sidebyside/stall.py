@@ -159,7 +159,7 @@ def _once(subject: Subject, read: Callable[[str], Told], site: Site) -> Told:
     stopper = Stopper(site.programs["device"], site.server, site.slowness)
     stopper.start()
     try:
-        text = measure(subject, replace(site, quick=False))
+        text = measure(subject, replace(site, quick=False)).figure
     finally:
         stopper.ended.set()
         stopper.join()

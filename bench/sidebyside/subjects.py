@@ -33,12 +33,22 @@ class Subject:
     # Whether the server goes when its client has gone.
     server_ends: bool = False
     environment: Mapping[str, str] = None
-    # Messages of an ordinary run, where the command takes a count.
+    # Messages of an ordinary run, where the command takes a count ...
     count: int = 0
+    # ... and of a quick one at least so many; of either a multiple of this.
+    least: int = 1
+    multiple_of: int = 1
+    # Whether it sleeps for each message, so that its context switches are worth a line.
+    sleeps: bool = False
 
     @property
     def program(self) -> str:
         return self.name.split()[0]
+
+    def messages(self, quick: bool) -> int:
+        """Messages of a run, a tenth of them where it is quick."""
+        messages = max(self.count // 10, self.least) if quick else self.count
+        return -(-messages // self.multiple_of) * self.multiple_of
 
 
 # Long enough for a second or so of messages each.

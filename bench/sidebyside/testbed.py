@@ -5,7 +5,9 @@ on one CPU while something else took the other: ends that spin then meet once a 
 """
 
 import os
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from .build import ROOT
@@ -59,11 +61,28 @@ def keep_apart(parent: int) -> None:
             os.sched_setaffinity(thread, {cpu})
 
 
-def run(command: list[str]) -> int:
-    """Runs a command in the testbed; its exit code."""
-    whole = [str(ROOT / "testbed" / "rdma"), "--", *command]
+def minutes(rounds: int) -> int:
+    """How long so many rounds may take: on a loaded host one took a minute."""
+    return 10 + 2 * rounds
+
+
+def run(command: list[str], program: Path, results: Path, longest_minutes: int) -> int:
+    """Runs a command in the testbed that `program` makes, and moves what it leaves in /out to
+    `results`; the command's exit code."""
+    with tempfile.TemporaryDirectory(prefix="sidebyside-") as folder:
+        out = Path(folder) / "out"
+        options = ["--timeout", f"{longest_minutes}min", "--out", str(out)]
+        whole = [str(ROOT / "testbed" / "rdma"), *options, "--", *command]
+        code = _run_machine(whole, {**os.environ, "WIREGAUGE": str(program)})
+        for file in sorted(out.glob("*.json")):
+            results.mkdir(parents=True, exist_ok=True)
+            print(f"written to {shutil.move(file, results / file.name)}", flush=True)
+    return code
+
+
+def _run_machine(command: list[str], environment: dict[str, str]) -> int:
     machine = subprocess.Popen(
-        whole, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace",
     )
     kept = False
