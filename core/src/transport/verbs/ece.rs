@@ -25,8 +25,8 @@ impl Display for EceOptions {
 }
 
 impl EceOptions {
-    /// The options of both ends. An end may only remove options (ibv_set_ece(3)), so ends of different
-    /// vendors have no option in common.
+    /// The options of both ends. An end may only remove options (ibv_set_ece(3)), so ends of
+    /// different vendors have no option in common.
     pub fn and(self, other: EceOptions) -> EceOptions {
         let alike = self.vendor == other.vendor;
         EceOptions { options: if alike { self.options & other.options } else { 0 }, ..self }

@@ -119,7 +119,7 @@ fn register_device(
     unsafe { Registration::take(made, domain.library.ibv_dereg_mr, of, what) }
 }
 
-/// Registers a dma-buf from `offset` on; in work requests its first byte has the address `address`.
+/// Registers a dma-buf from `offset` on; work requests name its first byte by `address`.
 fn register_dma_buf(
     domain: &Arc<Domain>,
     descriptor: BorrowedFd<'_>,
