@@ -140,8 +140,8 @@ fn register_dma_buf(
     made.map_err(|error| error.to_string())
 }
 
-/// Registers GPU memory as a dma-buf where both drivers support it, else by its address, which needs
-/// a peer-memory driver (nvidia-peermem, or amdgpu with peer memory).
+/// Registers GPU memory as a dma-buf where both drivers support it, else by its address, which
+/// needs a peer-memory driver (nvidia-peermem, or amdgpu with peer memory).
 fn of_gpu(
     adapter: &Adapter,
     kind: MemoryKind,
