@@ -130,6 +130,11 @@ fn what_makes_no_comparison_is_refused() {
         (&["--a", "--rounds 5"], &LATENCY, "are the same for both"),
         (&["--a", "--wrong 5"], &LATENCY, "A: latency has no option '--wrong'"),
         (&["--a", "--size 5"], &["list"], "A: list has no option '--size'"),
+        (
+            &["--a", "--size 5"],
+            &["--rounds", "6", "latency"],
+            "ab has no option '--rounds': type the options of a command after the command",
+        ),
         (&["--prepare-a", "true"], &["list"], "ab compares commands that measure"),
         (&["--a", "--size 5"], &["latency", "--baseline", "x"], "ab compares A with B"),
         (&["--binary-a", "x"], &["latency", "--to", "h"], "leave out --to and --hosts"),

@@ -96,7 +96,8 @@ fn killed(transport: &str) {
 fn stalled(transport: &str) {
     for (wait, role) in [("busy", 0), ("block", 1)] {
         let scratch = Scratch::new();
-        let controller = under_way(&scratch, transport, wait, &["--timeout", "1s"]);
+        // Long enough for a machine so busy that a message takes a tenth of a second.
+        let controller = under_way(&scratch, transport, wait, &["--timeout", "4s"]);
         controller.agents()[role].signal(Signal::STOP);
         let ended = controller.end();
         let fault = kept(&scratch, &ended);

@@ -78,6 +78,10 @@ fn plan(sides: &[Side; 2]) -> Result<Plan, UsageError> {
 /// Both sides as they were typed, and how both are run.
 fn read(typed: &Typed) -> Result<([Side; 2], RunOptions), UsageError> {
     let (given, common) = (&typed.given, typed.operands("COMMAND"));
+    refuse_found(common.first().filter(|word| word.to_string_lossy().starts_with('-')), |word| {
+        let word = word.display();
+        format!("ab has no option '{word}': type the options of a command after the command")
+    })?;
     let differs = given.iter().next().is_some();
     ensure!(differs, "A and B are the same: use --a and --b, --prepare-a or --binary-a");
     let (a, options) = side(given, "a", common)?;

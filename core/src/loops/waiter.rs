@@ -215,6 +215,24 @@ impl Waiter for AnyWaiter {
     }
 
     #[inline(always)]
+    fn next_one<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        clock: C,
+        gate: &Gate,
+        until: impl Fn() -> Option<Ticks> + Copy,
+    ) -> Result<Polled, Waited> {
+        if self.wait == Wait::Busy {
+            return Busy.next_one(endpoint, events, clock, gate, until);
+        }
+        match self.next(endpoint, events, clock, gate, until()) {
+            Waited::Something => Ok(Polled::first_of(events)),
+            reason => Err(reason),
+        }
+    }
+
+    #[inline(always)]
     fn next<E: Endpoint, C: Clock>(
         &mut self,
         endpoint: &mut E,

@@ -2,7 +2,7 @@
 //! a message. What carries the messages is a [`Wire`].
 
 use crate::transport::counter::FinalCounters;
-use crate::transport::{Endpoint, Events, Link, MOST_EVENTS, Posted, Slot};
+use crate::transport::{Arrival, Endpoint, Events, Link, MOST_EVENTS, Polled, Posted, Slot};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -118,8 +118,31 @@ impl<W: Wire> MessageEndpoint<W> {
         events.link = self.link;
     }
 
+    #[inline(always)]
     fn has_pending(&self) -> bool {
         self.first < self.last
+    }
+
+    /// Sends a message; whether the kernel took it. The link says it where the connection failed.
+    #[inline(always)]
+    fn send(&mut self, slot: Slot, length: usize) -> bool {
+        let message = if slot.has_arrived() {
+            let arrived = self.wire.incoming();
+            &arrived[..length.min(arrived.len())]
+        } else {
+            let at = slot.number() * self.size;
+            &self.outgoing[at..at + length]
+        };
+        match self.wire.send(message) {
+            Ok(()) => {
+                self.completed += 1;
+                self.wire.sent();
+                return true;
+            }
+            Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => {}
+            Err(errno) => self.link = self.wire.link_after(errno),
+        }
+        false
     }
 }
 
@@ -157,23 +180,24 @@ impl<W: Wire> Endpoint for MessageEndpoint<W> {
     fn flush(&mut self) {
         while self.has_pending() && self.link == Link::Up {
             let (slot, length) = self.staged[self.first];
-            let message = if slot.has_arrived() {
-                let arrived = self.wire.incoming();
-                &arrived[..length.min(arrived.len())]
-            } else {
-                let at = slot.number() * self.size;
-                &self.outgoing[at..at + length]
-            };
-            match self.wire.send(message) {
-                Ok(()) => {
-                    self.first += 1;
-                    self.completed += 1;
-                    self.wire.sent();
-                }
-                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
-                Err(errno) => self.link = self.wire.link_after(errno),
+            if !self.send(slot, length) {
+                return;
             }
+            self.first += 1;
         }
+    }
+
+    #[inline]
+    fn post_now(&mut self, slot: Slot, length: usize) -> Posted {
+        let is_alone = !self.has_pending() && self.link == Link::Up && self.wire.may_post(0);
+        if is_alone && self.send(slot, length) {
+            return Posted::Accepted;
+        }
+        let posted = self.post(slot, length);
+        if !is_alone {
+            self.flush();
+        }
+        posted
     }
 
     #[inline]
@@ -183,6 +207,24 @@ impl<W: Wire> Endpoint for MessageEndpoint<W> {
         self.receive(false, events);
         self.report(events);
         events.any()
+    }
+
+    #[inline]
+    fn poll_one(&mut self, events: &mut Events) -> Polled {
+        if self.has_pending() || !self.wire.may_receive() {
+            let _ = self.poll(events);
+            return Polled::first_of(events);
+        }
+        let arrival = match self.wire.receive(false) {
+            Ok(length) => {
+                length.map(|length| Arrival { slot: Slot::arrived(0), length: length as u32 })
+            }
+            Err(link) => {
+                self.link = link;
+                None
+            }
+        };
+        Polled { arrival, completed: std::mem::take(&mut self.completed), link: self.link }
     }
 
     #[inline]

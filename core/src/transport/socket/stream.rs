@@ -8,7 +8,9 @@
 
 use super::options::{MSG_ZEROCOPY, ZeroCopy};
 use super::{RECEIVE_BYTES, slots_for};
-use crate::transport::{Endpoint, Events, Lengths, Link, MOST_EVENTS, Posted, Setup, Slot};
+use crate::transport::{
+    Arrival, Endpoint, Events, Lengths, Link, MOST_EVENTS, Polled, Posted, Setup, Slot,
+};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
@@ -21,6 +23,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 const PREFIX: usize = 4;
 /// Most messages of one system call, where lengths differ.
 const AT_ONCE: usize = 16;
+/// Of each `send`.
+const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 /// A connected stream socket with its memory.
 pub struct StreamEndpoint {
@@ -174,6 +178,13 @@ impl StreamEndpoint {
         events.link = self.link;
     }
 
+    /// Whether a message that goes or comes alone has nothing to wait for: none is pending, no
+    /// length stands in front, and the kernel copies.
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        self.prefix == 0 && self.zerocopy.is_none() && self.pending.is_empty()
+    }
+
     /// Whether an echo that the kernel has not taken yet still lies where a receive would write.
     fn has_pending_echo(&self) -> bool {
         self.pending.iter().any(|stretch| stretch.echo)
@@ -223,6 +234,36 @@ impl Endpoint for StreamEndpoint {
         Posted::Accepted
     }
 
+    /// One `send` of a message that goes alone. What the kernel does not take is kept.
+    #[inline]
+    fn post_now(&mut self, slot: Slot, length: usize) -> Posted {
+        if !self.is_plain() || self.link != Link::Up {
+            let posted = self.post(slot, length);
+            self.flush();
+            return posted;
+        }
+        let echo = slot.has_arrived();
+        let (memory, start) = match echo {
+            true => (&self.incoming, self.arrived[slot.number()].0),
+            false => (&self.outgoing, slot.number() * self.longest),
+        };
+        let (message, flags) = (&memory[start..start + length], FLAGS);
+        let sent = match rustix::net::send(&self.socket, message, flags) {
+            Ok(sent) if sent == length => {
+                self.completed += 1;
+                return Posted::Accepted;
+            }
+            Ok(sent) => sent,
+            Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => 0,
+            Err(errno) => {
+                self.fail(errno);
+                0
+            }
+        };
+        self.pending.push_back(Stretch { echo, start: start + sent, end: start + length });
+        Posted::Accepted
+    }
+
     #[inline]
     fn flush(&mut self) {
         while !self.pending.is_empty() && self.link == Link::Up {
@@ -230,7 +271,7 @@ impl Endpoint for StreamEndpoint {
                 let memory = if stretch.echo { &self.incoming } else { &self.outgoing };
                 &memory[stretch.start..stretch.end]
             };
-            let mut flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let mut flags = FLAGS;
             flags.set(MSG_ZEROCOPY, self.zerocopy.is_some());
             let (sent, asked) = match self.pending.len() {
                 1 => {
@@ -269,6 +310,23 @@ impl Endpoint for StreamEndpoint {
         }
         self.hand_over(events);
         events.any()
+    }
+
+    /// One `recv`; where it brings just the message, nothing is looked for in memory.
+    #[inline]
+    fn poll_one(&mut self, events: &mut Events) -> Polled {
+        if !self.is_plain() || self.taken != self.filled {
+            let _ = self.poll(events);
+            return Polled::first_of(events);
+        }
+        self.receive(RecvFlags::DONTWAIT);
+        let mut arrival = None;
+        if self.filled >= self.longest {
+            self.arrived[0] = (0, self.longest);
+            self.taken = self.longest;
+            arrival = Some(Arrival { slot: Slot::arrived(0), length: self.longest as u32 });
+        }
+        Polled { arrival, completed: std::mem::take(&mut self.completed), link: self.link }
     }
 
     #[inline]
