@@ -272,6 +272,11 @@ fn clients_on_several_hosts_share_one_server() {
             assert!(round.start.is_some(), "{line}: the clocks were compared");
         }
         assert!(record.hosts.iter().all(|host| !host.noise.is_empty()), "{line}");
+        // Each host has its own requests, and all of them together are those of the run.
+        let names: Vec<&str> = run.client_hosts.iter().map(|host| host.name.as_str()).collect();
+        assert_eq!(names, net.names, "{line}");
+        let of_hosts: u64 = run.client_hosts.iter().map(|host| host.summary.count).sum();
+        assert_eq!(of_hosts, run.figures[0].summary.count, "{line}");
     }
 }
 

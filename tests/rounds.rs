@@ -66,7 +66,7 @@ fn play(case: &Case) -> RoundResult {
         unavailable: Vec::new(),
         report_every: None,
         patterns: registry::analysis,
-        sides: None,
+        sides: Default::default(),
     };
     let conditions = Conditions {
         run: 1,

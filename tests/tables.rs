@@ -32,6 +32,7 @@ fn record(plan: Plan) -> Record {
         details: None,
         counts: Counts::default(),
         stalls: Vec::new(),
+        client_hosts: Vec::new(),
         included: Default::default(),
         warnings: Vec::new(),
     };

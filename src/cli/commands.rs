@@ -76,6 +76,10 @@ const RUN: CommandDef = CommandDef {
                     "At most 3 rounds and a tenth of the messages and time: check that all works",
                 )
                 .common(),
+                OptionDef::flag(
+                    "prepare",
+                    "Allow the study's shell commands, which change settings of this machine",
+                ),
             ],
         ),
         REACH,
@@ -432,6 +436,7 @@ fn run(typed: Typed) -> Result<Command, UsageError> {
         study: typed.operand("STUDY"),
         only: each_once(given.list("only")),
         quick: given.flag("quick"),
+        prepare: given.flag("prepare"),
         interface: common::interfaces(given, &place, rank.as_ref(), given.choice("family"))?,
         family: given.choice("family"),
         cpus: common::cpus(given, &place)?,

@@ -89,6 +89,8 @@ pub struct StudyOptions {
     pub only: Vec<String>,
     /// Whether a look is enough.
     pub quick: bool,
+    /// Whether the study's commands may run.
+    pub prepare: bool,
     /// The hosts of both ends.
     pub place: Place,
     /// Whose addresses tcp, udp and homa use.

@@ -20,7 +20,7 @@ use crate::record::{RunDirectory, SampleReader, Writer};
 use crate::remote::host::RemoteHost;
 use crate::report::table::Columns;
 use crate::report::{html, table};
-use crate::run::{RunContext, RunSide, Watcher, run};
+use crate::run::{RunContext, RunSide, Sides, Watcher, run};
 use crate::transport::Role;
 use crate::units::Bytes;
 use crate::view::byte_rate;
@@ -117,9 +117,21 @@ pub fn execute(
     hosts: &[RemoteHost],
     options: &RunOptions,
 ) -> Result<Exit, CommandError> {
+    execute_prepared(plan, unavailable, hosts, options, Vec::new())
+}
+
+/// The same of a plan whose series are prepared, each by its own command.
+pub fn execute_prepared(
+    plan: &Plan,
+    unavailable: Vec<Unavailable>,
+    hosts: &[RemoteHost],
+    options: &RunOptions,
+    each: Vec<RunSide>,
+) -> Result<Exit, CommandError> {
     // Whatever is wrong with a baseline is said before the run.
     let baseline = judge::baseline(&options.judge)?;
-    let (record, writer, failed) = carry_out(plan, unavailable, hosts, options, None)?;
+    let sides = Sides { each, in_turns: false };
+    let (record, writer, failed) = carry_out(plan, unavailable, hosts, options, sides)?;
     let kept = report(&record, writer, options)?;
     let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
     Ok(failed.unwrap_or(judged))
@@ -132,7 +144,8 @@ pub fn execute_sides(
     options: &RunOptions,
     sides: [RunSide; 2],
 ) -> Result<Exit, CommandError> {
-    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, Some(sides))?;
+    let sides = Sides { each: sides.into(), in_turns: true };
+    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, sides)?;
     let compared = judge::sides(&record, options);
     let kept = report(&record, writer, options)?;
     let judged = judge::finish(&compared?, &record, kept.as_deref(), options)?;
@@ -145,7 +158,7 @@ fn carry_out(
     unavailable: Vec<Unavailable>,
     hosts: &[RemoteHost],
     options: &RunOptions,
-    sides: Option<[RunSide; 2]>,
+    sides: Sides,
 ) -> Result<(Record, Option<Writer>, Option<Exit>), CommandError> {
     let interrupted = interrupts()?;
     let context = RunContext { sides, ..context(options, &interrupted, hosts, unavailable)? };

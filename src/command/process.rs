@@ -35,7 +35,7 @@ pub fn context<'a>(
         unavailable,
         report_every: options.report_every,
         patterns: registry::analysis,
-        sides: None,
+        sides: Default::default(),
     })
 }
 

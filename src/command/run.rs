@@ -2,10 +2,11 @@
 
 mod fitting;
 mod machine;
+mod prepared;
 
 use super::console::{complain, print_report, whole_layout};
 use super::hosts::{self, ProbeRequest, with_hosts};
-use super::measure::{execute, nothing_works};
+use super::measure::{execute_prepared, nothing_works};
 use super::{CommandError, Exit};
 use crate::cli::{Color, StudyOptions, entry};
 use crate::host::{self, Family};
@@ -38,6 +39,7 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
         return Ok(nothing_works(&elsewhere));
     }
     fitting::check(&parsed, &requests)?;
+    let commands = prepared::commands(&parsed, &requests, asked)?;
     let over_loopback = asked.interface.is_none() && !asked.place.is_remote();
     let graphs_with = |hosts: &[RemoteHost]| {
         let machine = machine::of(asked.interface.as_ref(), hosts);
@@ -75,7 +77,10 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
         (plan.cpus, plan.seed) = (asked.cpus.clone(), asked.seed);
         plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
         address_ends(&mut plan, asked)?;
-        execute(&plan, unavailable, hosts, &asked.options)
+        let sides = commands.sides(&plan);
+        let done = execute_prepared(&plan, unavailable, hosts, &asked.options, sides);
+        commands.restore();
+        done
     })
 }
 

@@ -1,6 +1,6 @@
 //! The pools of a server of `load`, which over verbs are its queues.
 
-use super::{has_device, record};
+use super::{counts, has_device, record};
 
 #[test]
 fn the_pools_of_a_server_are_its_queues_and_each_answer_completes() {
@@ -23,4 +23,43 @@ fn the_pools_of_a_server_are_its_queues_and_each_answer_completes() {
     // brought, are the answers.
     let completed = of("full_polls") * of("completions_per_poll");
     assert!((0.9..=1.1).contains(&completed), "{completed} completions an answer");
+}
+
+#[test]
+fn the_connections_of_a_server_take_their_messages_from_one_queue() {
+    if !has_device() {
+        return;
+    }
+    for service in ["rc", "ud"] {
+        let line = format!(
+            "rpc --transport verbs --service {service} --shared-receive-queue --connections 8 \
+             --workload 200B --clients 8 --check --no-unloaded --count 400"
+        );
+        let record = record(&line);
+        let run = &record["runs"][0];
+        let granted = &run["rounds"][0]["server"]["effective_settings"];
+        assert_eq!(granted["shared_receive_queue"], "on", "{line}");
+        assert_eq!(granted["connections"], "8", "{line}");
+        let wrong = ["lost", "corrupt", "duplicates"].map(|name| counts(run, name));
+        assert_eq!(wrong, [0; 3], "{line}");
+        assert!(counts(run, "received") >= 400, "{line}");
+    }
+}
+
+#[test]
+fn requests_that_find_no_shared_receive_are_refused_sent_again_and_warned_of() {
+    if !has_device() {
+        return;
+    }
+    let line = "load --transport verbs --shared-receive-queue --threads 2 --clients 64 \
+                --tx-buffers 8 --rx-buffers 16 --time 500ms";
+    let record = record(line);
+    let run = &record["runs"][0];
+    let server = &run["rounds"][0]["server"];
+    assert_eq!(server["effective_settings"]["receive_depth"], "16", "of both connections");
+    assert_eq!(counts(run, "lost"), 0);
+    assert!(counts(run, "received") > 64);
+    let warnings = run["warnings"].as_array().unwrap();
+    let counters = &server["final_counters"];
+    assert!(warnings.iter().any(|one| one["kind"] == "receiver_not_ready"), "{counters}");
 }

@@ -26,7 +26,7 @@ pub(crate) struct Connections {
 
 /// Opens as many endpoints as a thread of this role has.
 pub(crate) fn open(case: &Case, setup: &Setup) -> Result<Vec<Opening>, SetupError> {
-    (0..case.topology.endpoints_of_role(setup.role)).map(|_| case.transport.open(setup)).collect()
+    case.transport.open_several(setup, case.topology.endpoints_of_role(setup.role))
 }
 
 impl Connections {

@@ -3,14 +3,15 @@
 use super::reference;
 
 /// The studies that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 31] = reference::shipped! {
+pub const SHIPPED: [(&str, &str); 33] = reference::shipped! {
     "studies":
     "gamess/bandwidth" "gamess/ipoib-latency" "gamess/ipoib-throughput" "gamess/send-latency"
-    "homa/congestion" "homa/factors" "homa/polling" "homa/window" "homa/workloads"
+    "homa/congestion" "homa/factors" "homa/offloads" "homa/polling" "homa/window"
+    "homa/workloads"
     "potter/busy-polling" "potter/cm-against-exchange" "potter/correspondence"
     "potter/event-polling" "potter/inline" "potter/mtu" "potter/pauses" "potter/size-sweep"
     "potter/submit-against-send" "potter/unsignalled" "potter/write-against-send"
-    "ramcloud/buffers" "ramcloud/under-load" "sockets/overview" "villas/decomposition"
-    "villas/node-types" "villas/rates" "villas/receive-depth" "villas/signalling" "villas/sizes"
-    "villas/surface" "villas/timers"
+    "ramcloud/buffers" "ramcloud/many-clients" "ramcloud/under-load" "sockets/overview"
+    "villas/decomposition" "villas/node-types" "villas/rates" "villas/receive-depth"
+    "villas/signalling" "villas/sizes" "villas/surface" "villas/timers"
 };

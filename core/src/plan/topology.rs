@@ -189,6 +189,16 @@ impl Topology {
         before.fold(0, |all, rank| all.saturating_add(rank.threads))
     }
 
+    /// The host of one of the threads of a role.
+    pub fn host_of_thread(&self, role: Role, thread: u32) -> Option<u32> {
+        let mut before = 0u32;
+        let own = self.ranks_of(role).find(|rank| {
+            before = before.saturating_add(rank.threads);
+            thread < before
+        });
+        own?.host
+    }
+
     /// Whether several clients talk to one server.
     pub fn has_several_clients(&self) -> bool {
         self.ranks_of(Role::Client).nth(1).is_some()
@@ -331,6 +341,8 @@ mod tests {
         assert_eq!((topology.threads_of(Role::Client), topology.threads_of(Role::Server)), (6, 1));
         let first: Vec<u32> = (0..4).map(|rank| topology.first_thread(rank)).collect();
         assert_eq!(first, [0, 0, 2, 4], "the server is the second rank");
+        let hosts = (0..6).map(|thread| topology.host_of_thread(Role::Client, thread));
+        assert_eq!(hosts.collect::<Vec<_>>(), [None, None, Some(0), Some(0), Some(1), Some(1)]);
         assert_eq!(topology.endpoints_of_role(Role::Client), 1);
         assert_eq!(topology.endpoints_of_role(Role::Server), 6);
         let server = topology.peers_of(1, 0);

@@ -6,6 +6,7 @@
 
 pub mod baseline;
 mod case;
+mod client_host;
 pub mod directory;
 pub mod error;
 pub mod journal;

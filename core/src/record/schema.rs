@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use super::case::{CaseRecord, PlanRecord};
+pub use super::client_host::ClientHost;
 pub use crate::clock::ClockReport;
 pub use crate::clock::check::OffsetCheck;
 
@@ -285,6 +286,9 @@ pub struct Run {
     /// The longest gaps that stand out of its rounds, the longest first; few.
     #[serde(default)]
     pub stalls: Vec<Stall>,
+    /// Each host of clients by itself, where one server has clients on several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_hosts: Vec<ClientHost>,
     /// What was included in the figures: name, value.
     pub included: BTreeMap<String, String>,
     /// What weakens its figures.

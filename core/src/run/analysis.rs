@@ -2,6 +2,7 @@
 //! cases follow from what has been measured.
 #![warn(missing_docs)]
 
+use super::client_hosts::ByHost;
 use super::conditions::Conditions;
 use super::cpus;
 use super::rates::{Rates, Work};
@@ -15,7 +16,7 @@ use crate::sample::Sample;
 use crate::sample::arena::Row;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::{self, Times};
-use crate::stats::{Metric, RateMetric};
+use crate::stats::{Metric, Rate, RateMetric};
 use crate::transport::counter::FinalCounters;
 use crate::warning::Warning;
 use serde_json::Value;
@@ -131,6 +132,8 @@ pub struct Completion {
     pub figures: Vec<Figure>,
     /// Rates.
     pub rates: Vec<RateFigure>,
+    /// The mean slowdown of the clients on each host, where they are several.
+    pub slowdown_by_host: BTreeMap<Option<u32>, Rate>,
     /// What the pattern keeps in the record, in a form of its own.
     pub details: Option<Value>,
 }
@@ -168,6 +171,8 @@ pub struct RunSoFar {
     pub rounds: Vec<Round>,
     /// Durations of each metric, a vector a round.
     pub(super) series: BTreeMap<Metric, Vec<Vec<f64>>>,
+    /// The first of these metrics of the clients on each host, where they are several.
+    pub(super) by_host: ByHost,
     /// The rounds of those vectors, as positions: not every round has samples of every metric.
     pub(super) sampled: BTreeMap<Metric, Vec<usize>>,
     /// Of each round: the samples for which it had no rows, by size.
@@ -224,6 +229,7 @@ impl RunSoFar {
             noise: Default::default(),
             shared_cpus: Default::default(),
             warnings: is_short.then_some(warning).into_iter().collect(),
+            by_host: ByHost::default(),
             stalls: Vec::new(),
             in_journal: Default::default(),
             enough: None,

@@ -267,7 +267,7 @@ mod tests {
                 unavailable: Vec::new(),
                 report_every: None,
                 patterns: crate::pattern::registry::analysis,
-                sides: None,
+                sides: Default::default(),
             };
             let record = std::thread::scope(|scope| {
                 let (ended, waited) = mpsc::channel::<()>();

@@ -3,7 +3,7 @@
 use super::analysis::{Completion, PatternAnalysis, RoundSeen, RunSoFar};
 use super::counts::add;
 use super::threads::{self, ended};
-use super::{overhead, stalls};
+use super::{client_hosts, overhead, stalls};
 use crate::control::fault::Fault;
 use crate::control::protocol::Outcome;
 use crate::loops::waiter::ADAPTIVE_SPIN;
@@ -73,6 +73,9 @@ impl RunSoFar {
                 self.series.entry(metric).or_default().push(series);
                 self.sampled.entry(metric).or_default().push(self.rounds.len());
             }
+        }
+        if let Some(first) = self.analysis.metrics(case).first() {
+            self.by_host.take(case, *first, &samples);
         }
         let is_rate = self.analysis.is_rate();
         self.stalls.extend(stalls::of_round(case, &samples.samples, &round, is_rate));
@@ -287,6 +290,9 @@ impl RunSoFar {
         self.warnings.extend(first.and_then(|figure| overhead::below(figure, instrument)));
         let (stalls, notes) = stalls::of_run(std::mem::take(&mut self.stalls));
         self.warnings.extend(notes);
+        let mut client_hosts = self.by_host.figures(&completion.slowdown_by_host, plan);
+        let compared = client_hosts::compare(&mut client_hosts, &figures, &completion.rates);
+        self.warnings.extend(compared);
         let run = self.without_rounds(plan);
         figures.extend(completion.figures);
         rates.extend(completion.rates);
@@ -305,6 +311,7 @@ impl RunSoFar {
             details: completion.details,
             counts: self.counts,
             stalls,
+            client_hosts,
             warnings: RecordedWarning::each_once(&self.warnings),
             ..run
         }

@@ -78,6 +78,7 @@ impl RunSoFar {
             details: None,
             counts: Counts::default(),
             stalls: Vec::new(),
+            client_hosts: Vec::new(),
             included: method_notes(&self.case, self.analysis),
             warnings: Vec::new(),
         }

@@ -5,6 +5,7 @@
 
 pub mod analysis;
 mod client_clocks;
+pub mod client_hosts;
 mod clocks;
 pub mod compared;
 mod concurrent;
@@ -35,7 +36,7 @@ mod warnings;
 pub use keeper::Keeper;
 pub use period::{Period, Watched};
 pub use progress::{Silent, SoFar, Watcher};
-pub use sides::RunSide;
+pub use sides::{RunSide, Sides};
 #[cfg(test)]
 pub(crate) use threads::tests::finished_thread;
 
@@ -63,7 +64,6 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// How long the noise of each measuring CPU is watched before each round.
 const NOISE: Span = Span(10_000_000);
@@ -96,11 +96,11 @@ pub struct RunContext<'a> {
     /// Transports that were asked for and do not work here.
     pub unavailable: Vec<Unavailable>,
     /// How often what has come since is given to the watcher; `None`: never.
-    pub report_every: Option<Duration>,
+    pub report_every: Option<std::time::Duration>,
     /// The patterns.
     pub patterns: FindAnalysis,
-    /// Of a plan whose two series are compared in turns: what each has beside its cases.
-    pub sides: Option<[RunSide; 2]>,
+    /// What the series of a plan have beside their cases.
+    pub sides: Sides,
 }
 
 impl RunContext<'_> {
@@ -292,7 +292,7 @@ impl Runner<'_, '_> {
         for round in 0..rounds.most {
             // Of sides that take turns every second round has the order of the one before in
             // reverse (A B B A): a drift that is linear in time then weighs on both alike.
-            match self.conditions.context.sides.is_some() && round % 2 == 1 {
+            match self.conditions.context.sides.in_turns && round % 2 == 1 {
                 true => order.reverse(),
                 false => order.shuffle(&mut random),
             }

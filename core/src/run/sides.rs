@@ -1,4 +1,5 @@
-//! Two sides that are compared in turns: what each has beside the options of its cases.
+//! What series have beside the options of their cases: two sides that are compared in turns, and
+//! series of a study that a command prepares.
 
 use super::RunContext;
 use crate::control::fault::Fault;
@@ -14,7 +15,16 @@ use std::time::Duration;
 /// service, not to wait for a person.
 const PREPARED: Duration = Duration::from_secs(60);
 
-/// One of two sides.
+/// What each series of a plan has, in the order of its series; empty: nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Sides {
+    /// Of each series.
+    pub each: Vec<RunSide>,
+    /// Whether the first two are compared in turns (A B B A).
+    pub in_turns: bool,
+}
+
+/// What a series has.
 #[derive(Clone, Debug, Default)]
 pub struct RunSide {
     /// A shell command that runs before each of its rounds.
@@ -24,17 +34,20 @@ pub struct RunSide {
 }
 
 impl RunContext<'_> {
-    /// The side of a case: the first series is A, the second B.
+    /// The side of a case: that of its series.
     pub(super) fn side_of(&self, plan: &Plan, case: usize) -> Option<&RunSide> {
         let study = plan.study.as_ref()?;
         let of_case = study.series.iter().position(|one| one.cases.contains(&(case as u32)))?;
-        self.sides.as_ref()?.get(of_case)
+        self.sides.each.get(of_case)
     }
 }
 
 impl RunSide {
     /// Runs its command to the end. What it prints goes to stderr: stdout is that of the record.
-    pub(super) fn prepare(&self, interrupted: &AtomicBool) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// It fails, takes too long, or the user interrupts it.
+    pub fn prepare(&self, interrupted: &AtomicBool) -> Result<(), Fault> {
         let Some(text) = &self.prepare else { return Ok(()) };
         let failed =
             |why: String| Fault::new(format!("the command before its rounds ({text}) {why}"));

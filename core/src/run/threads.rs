@@ -5,7 +5,7 @@ use crate::host::ResourceUse;
 use crate::record::schema::{RoundEnd, Usage};
 use crate::run::running_rank::ThreadResult;
 use crate::transport::counter::{self, CounterValue};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a client's loop ended.
 pub(super) fn ended(client: Option<&ThreadResult>) -> RoundEnd {
@@ -22,7 +22,13 @@ pub(super) fn usage(parts: &[ThreadResult]) -> Usage {
     let all = |holds: fn(&Outcome) -> bool| {
         parts.iter().all(|part| part.outcome.as_ref().is_some_and(holds))
     };
-    let mut counters = counter::merged(outcomes().map(|outcome| outcome.counters.clone()));
+    let hosts: BTreeSet<Option<u32>> = parts.iter().map(|part| part.host).collect();
+    let of_host = |host: Option<u32>| {
+        let own = parts.iter().filter(|part| part.host == host);
+        let counters = own.filter_map(|part| Some(part.outcome.as_ref()?.counters.clone()));
+        counter::merged(counters)
+    };
+    let mut counters = counter::of_hosts(hosts.into_iter().map(of_host));
     if parts.len() > 1 {
         counters.retain(|_, value| !matches!(value, CounterValue::Text(_)));
     }

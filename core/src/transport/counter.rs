@@ -50,6 +50,21 @@ pub fn merged(all: impl IntoIterator<Item = FinalCounters>) -> FinalCounters {
     merged
 }
 
+/// Counters of several hosts, as those of one: ports of different hosts see different packets.
+pub fn of_hosts(all: impl IntoIterator<Item = FinalCounters>) -> FinalCounters {
+    let mut sums = FinalCounters::new();
+    for (name, value) in all.into_iter().flatten() {
+        match (sums.get_mut(&name), value) {
+            (Some(CounterValue::OfPort(sum)), CounterValue::OfPort(more)) => {
+                *sum = sum.saturating_add(more);
+            }
+            (Some(known), value) => known.merge(&value),
+            (None, value) => drop(sums.insert(name, value)),
+        }
+    }
+    sums
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +80,6 @@ mod tests {
         };
         assert_eq!(merged([end(1, 91, "a"), end(2, 90, "b")]), end(3, 91, "b"));
         assert_eq!(merged([end(1, 91, "a")]), end(1, 91, "a"));
+        assert_eq!(of_hosts([end(1, 91, "a"), end(2, 90, "b")]), end(3, 181, "b"));
     }
 }

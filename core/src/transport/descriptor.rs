@@ -7,6 +7,9 @@ use crate::options::OptionTable;
 use crate::warning::Warning;
 use std::path::PathBuf;
 
+/// Opens so many ends of one thread.
+pub type OpenSeveral = fn(&Setup, u32) -> Result<Vec<Opening>>;
+
 /// A transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
@@ -44,6 +47,9 @@ pub struct Descriptor {
     pub queues: fn(&Settings) -> u32,
     /// Opens one end.
     pub open: fn(&Setup) -> Result<Opening>,
+    /// Opens so many ends of one thread, where they may have something in common; `None`: each is
+    /// opened alone.
+    pub open_several: Option<OpenSeveral>,
     /// Whether it works on this machine; if not, why, in a sentence.
     pub available: fn() -> Result<(), String>,
     /// Validates a request beyond what is said above, before anything runs; the error says what is
@@ -89,6 +95,7 @@ impl Descriptor {
             memory_beside_slots: |_| 0,
             queues: |_| 1,
             open,
+            open_several: None,
             available: || Ok(()),
             check: |_| Ok(()),
             loses_with: |_| true,

@@ -55,6 +55,17 @@ impl TransportKind {
         (self.descriptor().open)(setup)
     }
 
+    /// Opens the ends of a thread, which may have something in common.
+    ///
+    /// # Errors
+    /// An end cannot be set up.
+    pub fn open_several(self, setup: &Setup, ends: u32) -> Result<Vec<Opening>> {
+        match self.descriptor().open_several.filter(|_| ends > 1) {
+            Some(open) => open(setup, ends),
+            None => (0..ends).map(|_| self.open(setup)).collect(),
+        }
+    }
+
     /// Whether it works on this machine; if not, why, in a sentence.
     ///
     /// # Errors

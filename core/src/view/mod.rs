@@ -4,6 +4,7 @@
 //! data is shown.
 
 pub mod byte_rate;
+pub mod client_hosts;
 pub mod compared;
 pub mod curves;
 pub mod model;

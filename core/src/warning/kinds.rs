@@ -101,6 +101,25 @@ warnings! {
     says("{resent} packets were sent again and {discarded} discarded: latencies include timeouts"),
     advises("check for loss; over loopback and veth Homa drops the first packet of each message");
 
+    /// Messages came for which the receiver had posted no receive.
+    "receiver_not_ready" Warning ReceiverNotReady { count: u64, counter: &'static str }
+    size *count as f64,
+    says("{} found no posted receive ({counter}): senders waited to send again",
+         counted(*count, "message")),
+    advises("raise --receive-depth or --rx-buffers, or lower --rnr-timer (docs/under-load.md)");
+
+    /// A port dropped packets, or received some in error.
+    "port_drops" Warning PortDrops { count: u64, counter: &'static str }
+    size *count as f64,
+    says("an RDMA port dropped {count} packets ({counter}): latencies include resent packets"),
+    advises("check cables, MTU, PFC and ECN along the path, and other traffic of the port");
+
+    /// The clients of one host saw another latency than those of all other hosts.
+    "host_stands_out" Warning HostStandsOut { host: String, figure: String, ratio: f64 }
+    size ratio.ln().abs(),
+    says("clients on {host} stand out: their {figure} is {ratio:.2} times that of all hosts"),
+    advises("look for what differs there (CPU, adapter, path), or leave it out of --client-hosts");
+
     /// Messages left before the thread of `--stamp-send` had written a time into them.
     "never_stamped" Warning NeverStamped { count: u64, of: u64 }
     about Metric("transfer".into()),

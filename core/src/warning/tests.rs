@@ -42,6 +42,9 @@ fn of_machine() -> Vec<Warning> {
         NotOnTheWire { interface: s("enp129s0f0np0") },
         AdapterLoopback { port: s("mlx5_bond_0/1") },
         PacketsResent { resent: 1_000_000_000, discarded: 1_000_000_000 },
+        ReceiverNotReady { count: 1_000_000_000, counter: "rnr_nak_retry_err" },
+        HostStandsOut { host: "node-1234".into(), figure: "response p99".into(), ratio: 1234.5 },
+        PortDrops { count: 1_000_000, counter: "port_xmit_constraint_errors" },
         NotInterleaved,
     ]
 }

@@ -5,6 +5,7 @@ use super::{Load, Spec};
 use crate::pattern::prelude::*;
 use crate::plan::Slo;
 use crate::stats::knee::{self, Bracket, Point};
+use crate::view::client_hosts;
 use crate::view::model::{Mark, Point as Dot, Rank, Shape, fields};
 use crate::view::number::{
     THOUSANDS, count, interval, per_second, quantile_name, short, span, time,
@@ -28,7 +29,8 @@ impl PatternView for Load {
         let mut section = Section::new("load", "Responses under load").of_runs(own);
         let found = found(record, &curves);
         section.results.extend(points(record));
-        section.tables.extend([probes(record), pools(record)].into_iter().flatten());
+        let hosts = client_hosts::table(record.runs.iter().filter(|run| is_load(run)));
+        section.tables.extend([hosts, probes(record), pools(record)].into_iter().flatten());
         if curves.iter().any(|curve| curve.open.len() >= LEAST) {
             section.notes = found.into_iter().map(|line| Note::new(line, Show::Page)).collect();
             section.data.push(data(&curves));
@@ -39,7 +41,9 @@ impl PatternView for Load {
 
     /// The knee of each curve, and the highest rate within the bound.
     fn answer(&self, record: &Record) -> Vec<String> {
-        found(record, &curves(record)).into_iter().map(|line| line + ".").collect()
+        let found = found(record, &curves(record)).into_iter().map(|line| line + ".");
+        let hosts = client_hosts::answers(record.runs.iter().filter(|run| is_load(run)));
+        found.chain(hosts).collect()
     }
 
     /// Whether there is a bound that some curve is not shown to keep at any rate.

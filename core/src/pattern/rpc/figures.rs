@@ -8,6 +8,7 @@ use crate::pattern::load;
 use crate::pattern::prelude::*;
 use crate::record::schema::Figure;
 use crate::run::analysis::Completion;
+use crate::run::client_hosts;
 use crate::run::rates::figure;
 use crate::run::round::RoundResult;
 use crate::sample::join::round_trips;
@@ -81,7 +82,7 @@ impl PatternAnalysis for Rpc {
         let Some((run, Some(own))) = runs.get(number).map(|run| (run, run.collected())) else {
             return Completion::default();
         };
-        let Requests { sizes, .. } = own;
+        let Requests { sizes, by_host, .. } = own;
         let is_baseline = |other: &&RunSoFar| {
             other.case.pattern == run.case.pattern && cases::is_baseline_of(&other.case, &run.case)
         };
@@ -90,7 +91,7 @@ impl PatternAnalysis for Rpc {
             let sizes = sizes.map(|(size, rounds)| (*size, summarize(rounds, threshold_ns)));
             Some(Baseline { run: baseline.index as u32, sizes: sizes.collect() })
         });
-        lengths(&run.case, sizes, baseline.as_ref(), threshold_ns)
+        lengths(&run.case, sizes, by_host, baseline.as_ref(), threshold_ns)
     }
 }
 
@@ -99,6 +100,8 @@ impl PatternAnalysis for Rpc {
 struct Requests {
     costs: load::Costs,
     sizes: BySize,
+    /// The same of each host with clients, where they are several.
+    by_host: BTreeMap<Option<u32>, BySize>,
     /// Of the requests that were answered in each round: bytes, and how many.
     bytes: Vec<(f64, f64)>,
 }
@@ -106,7 +109,11 @@ struct Requests {
 impl Collector for Requests {
     fn take(&mut self, seen: &RoundSeen<'_>) {
         self.costs.take(seen);
-        self.sizes.take(seen.case, seen.round.index as usize, seen.samples);
+        let round = seen.round.index as usize;
+        self.sizes.take(seen.case, round, seen.samples);
+        for (host, samples) in client_hosts::by_host(seen.case, seen.samples) {
+            self.by_host.entry(host).or_default().take(seen.case, round, &samples);
+        }
         let metric = metric_of(seen.case);
         let is_answered = |sample: &&Sample| {
             let took = metric.of_sample(sample).filter(|_| !sample.flags.has(Flags::WARMUP));
@@ -173,6 +180,7 @@ struct Baseline {
 fn lengths(
     case: &Case,
     by_size: &BySize,
+    by_host: &BTreeMap<Option<u32>, BySize>,
     baseline: Option<&Baseline>,
     threshold_ns: f64,
 ) -> Completion {
@@ -215,6 +223,11 @@ fn lengths(
         unit: "1".into(),
         rate: one.mean.clone(),
     });
+    let of_host = |(host, by_size): (&Option<u32>, &BySize)| {
+        let by = slowdown.as_ref().map(|_| rpc.slowdown)?;
+        Some((*host, mean_slowdown(by_size, &sizes, by)?.mean))
+    };
+    let slowdown_by_host = by_host.iter().filter_map(of_host).collect();
     let (metric, unit, clock_bound_ns) = (Metric::Short, "ns".to_string(), None);
     let figure = of_short.map(|summary| Figure { metric, unit, summary, clock_bound_ns });
     let lengths = Lengths {
@@ -228,6 +241,7 @@ fn lengths(
     Completion {
         figures: figure.into_iter().collect(),
         rates: slowdown.into_iter().collect(),
+        slowdown_by_host,
         details: serde_json::to_value(lengths).ok(),
     }
 }
@@ -276,7 +290,8 @@ fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<Mea
     let mut sums = vec![Delivered { work: 0.0, seconds: 0.0 }; rounds];
     for of in sizes {
         let unloaded_ns = of.unloaded.by(by).filter(|ns| *ns > 0.0)?;
-        for (sum, times) in sums.iter_mut().zip(&by_size.times[&of.size]) {
+        let times = by_size.times.get(&of.size).map_or(&[][..], Vec::as_slice);
+        for (sum, times) in sums.iter_mut().zip(times) {
             for ns in times.iter().filter(|ns| ns.is_finite()) {
                 sum.work += ns / unloaded_ns;
                 sum.seconds += 1.0;

@@ -9,6 +9,7 @@ use super::lengths::{Lengths, OfSize};
 use super::spec::Slowdown;
 use crate::pattern::prelude::*;
 use crate::view::byte_rate::{self, ByteRateUnit};
+use crate::view::client_hosts;
 use crate::view::model::{Rank, fields};
 use crate::view::number::{PERCENT, THOUSANDS, quantile_name, short};
 use sent::{Length, Sent, explained};
@@ -21,7 +22,10 @@ const NAME: &str = "rpc";
 impl PatternView for Rpc {
     /// The mean slowdown at each load, and whose is the least.
     fn answer(&self, record: &Record) -> Vec<String> {
-        sent::answer(record.runs.iter().filter(|run| run.case.pattern == NAME))
+        let own = || record.runs.iter().filter(|run| run.case.pattern == NAME);
+        let mut all = sent::answer(own());
+        all.extend(client_hosts::answers(own()));
+        all
     }
 
     fn section(&self, record: &Record) -> Option<Section> {
@@ -29,6 +33,7 @@ impl PatternView for Rpc {
         let runs: Vec<Sent<'_>> = own.clone().filter_map(Sent::of).collect();
         let mut section = Section::new("rpc", "Requests by message size").of_runs(own);
         section.results.extend(requests(record, &runs));
+        section.tables.extend(client_hosts::table(runs.iter().map(|sent| sent.run)));
         section.tables.extend(lengths(record, &runs));
         section.tables.extend(runs.iter().filter_map(lengths_of));
         section.plots = plots::of(&runs);

@@ -49,6 +49,8 @@ pub struct StudyFile {
     pub source: Option<String>,
     /// What is said where no network interface is named for it.
     pub without_interface: Option<String>,
+    /// A shell command that runs when the run is over.
+    pub restore: Option<String>,
     /// What is measured, in the order in which it is written.
     pub entries: Vec<Entry>,
     /// What is drawn.
@@ -62,6 +64,8 @@ pub struct Entry {
     pub command: &'static str,
     /// The series that its cases belong to.
     pub series: String,
+    /// A shell command that runs before each of its rounds.
+    pub prepare: Option<String>,
     /// The words of `[all]` that it does not have itself, then its own.
     pub words: Vec<Word>,
     /// Where it stands.
@@ -131,6 +135,7 @@ pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyF
     let title = text(fields.get("title")?)?;
     let source = fields.get::<Option<_>>("source")?.map(text).transpose()?;
     let without_interface = fields.get::<Option<_>>("without-interface")?.map(text).transpose()?;
+    let restore = fields.get::<Option<_>>("restore")?.map(text).transpose()?;
     let all = fields.get::<Option<_>>("all")?.map_or(Ok(Vec::new()), words)?;
     let mut entries = Vec::new();
     for &command in commands {
@@ -149,7 +154,7 @@ pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyF
     ensure!(graphs.len() <= MOST, too_many());
     let names = series(&entries);
     let graphs = graphs.into_iter().map(|table| graph(table, &names)).collect::<Result<_, _>>()?;
-    Ok(StudyFile { written, title, source, without_interface, entries, graphs })
+    Ok(StudyFile { written, title, source, without_interface, restore, entries, graphs })
 }
 
 /// The names of the series, each once, in the order in which they are written.
@@ -165,6 +170,8 @@ fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<E
     let with_comma = "the name of a series must not contain a comma";
     ensure!(!series.contains(','), written.wrong(&place, with_comma));
     let series = short(written, (series, place), LONGEST_NAME)?;
+    let prepare = table.get::<Option<_>>("prepare")?;
+    let prepare = prepare.map(|text| short(written, text, LONGEST_TEXT)).transpose()?;
     let place = table.place.clone();
     let own = words(table)?;
     if let Some(word) = own.iter().find(|word| WHOLE.contains(&word.key.as_str())) {
@@ -173,7 +180,7 @@ fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<E
     }
     let inherited = all.iter().filter(|word| own.iter().all(|other| other.key != word.key));
     let words = inherited.cloned().chain(own.iter().cloned()).collect();
-    Ok(Entry { command, series, words, place })
+    Ok(Entry { command, series, prepare, words, place })
 }
 
 fn refuse_typed(written: &Written, words: &[Word]) -> Result<(), Misplaced> {

@@ -39,6 +39,7 @@ fn run(plan: &Plan, index: usize) -> Run {
         details: None,
         counts: Default::default(),
         stalls: Vec::new(),
+        client_hosts: Vec::new(),
         included: Default::default(),
         warnings: Vec::new(),
     }

@@ -14,6 +14,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 /// The port that an end uses.
+#[derive(Clone)]
 pub struct Adapter {
     /// A protection domain of the opened device.
     pub domain: Arc<Domain>,

@@ -6,6 +6,7 @@ use crate::units::BitRate;
 use fabric_sys::verbs::types::*;
 
 /// The attributes of a queue pair that can be asked for.
+#[derive(Clone)]
 pub struct Asked {
     /// Index of the partition key.
     pub partition: u16,

@@ -2,7 +2,57 @@
 
 use crate::host::Tree;
 use crate::transport::counter::{CounterValue, FinalCounters};
+use crate::warning::Warning;
 use std::collections::BTreeMap;
+
+/// What stands before a counter's name in the record.
+const PREFIX: &str = "counter.";
+
+/// Counters of messages for which no receive was posted, by the kernel's drivers: of the end to
+/// which they came (`out_of_buffer` of mlx5, `sent_rnr_err` and before Linux 6.5 `send_rnr_err` of
+/// rxe), and of the end that was told so and sent them again (`rnr_nak_retry_err` of mlx5,
+/// `rcvd_rnr_err` of rxe, `rnr_naks_rcvd` of bnxt_re, `rnr_retry_err` of others).
+const NOT_READY: &[&str] = &[
+    "out_of_buffer",
+    "sent_rnr_err",
+    "send_rnr_err",
+    "rnr_nak_retry_err",
+    "rcvd_rnr_err",
+    "rnr_naks_rcvd",
+    "rnr_retry_err",
+];
+/// Counters of packets that a port dropped or received in error (Documentation/ABI/stable/
+/// sysfs-class-infiniband), and of RoCE packets for which an adapter had no room.
+const DROPPED: &[&str] = &[
+    "port_xmit_discards",
+    "port_rcv_errors",
+    "port_rcv_switch_relay_errors",
+    "port_rcv_constraint_errors",
+    "port_xmit_constraint_errors",
+    "VL15_dropped",
+    "excessive_buffer_overrun_errors",
+    "rx_icrc_encapsulated",
+    "rx_roce_discard_pkts",
+    "rx_roce_error_pkts",
+    "rx_drops",
+];
+
+/// What a port's counters say that weakens the figures of an end: which of them has counted most of
+/// messages without a receive, and of dropped packets.
+pub fn warnings(counters: &FinalCounters) -> Vec<Warning> {
+    let most = |names: &[&'static str]| {
+        let counted =
+            names.iter().filter_map(|name| match counters.get(&format!("{PREFIX}{name}")) {
+                Some(CounterValue::OfPort(count)) if *count > 0 => Some((*count, *name)),
+                _ => None,
+            });
+        counted.max_by_key(|(count, _)| *count)
+    };
+    let not_ready =
+        most(NOT_READY).map(|(count, counter)| Warning::ReceiverNotReady { count, counter });
+    let dropped = most(DROPPED).map(|(count, counter)| Warning::PortDrops { count, counter });
+    not_ready.into_iter().chain(dropped).collect()
+}
 
 /// The counters of one port at one time.
 #[derive(Clone, Debug)]
@@ -38,7 +88,7 @@ impl Counters {
         let moved = self.counts.iter().filter_map(|(name, now)| {
             let before = before.counts.get(name).copied().unwrap_or(0);
             let difference = now.wrapping_sub(before);
-            let name = format!("counter.{name}");
+            let name = format!("{PREFIX}{name}");
             (difference != 0).then_some((name, CounterValue::OfPort(difference)))
         });
         moved.collect()
@@ -48,6 +98,28 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_without_a_receive_and_dropped_packets_are_warned_of() {
+        let counters = |all: &[(&str, u64)]| -> FinalCounters {
+            let of = |(name, count): &(&str, u64)| {
+                (format!("counter.{name}"), CounterValue::OfPort(*count))
+            };
+            all.iter().map(of).collect()
+        };
+        assert!(warnings(&counters(&[("port_xmit_packets", 9), ("out_of_buffer", 0)])).is_empty());
+        assert_eq!(
+            warnings(&counters(&[
+                ("out_of_buffer", 7),
+                ("rnr_nak_retry_err", 3),
+                ("port_xmit_discards", 2)
+            ])),
+            [
+                Warning::ReceiverNotReady { count: 7, counter: "out_of_buffer" },
+                Warning::PortDrops { count: 2, counter: "port_xmit_discards" }
+            ]
+        );
+    }
 
     #[test]
     fn differences_are_kept_by_name_and_what_stood_still_is_not() {

@@ -99,7 +99,7 @@ pub struct VerbsEndpoint {
 }
 
 // SAFETY: the lists hold pointers into themselves (boxed, so they stay where they are) and into
-// registered memory, all of which the endpoint owns.
+// registered memory, which the endpoint owns or shares with ends that use other slots of it.
 unsafe impl Send for VerbsEndpoint {}
 
 /// How long a poll sleeps for a send at most.

@@ -65,6 +65,20 @@ impl Layout {
         self.arrivals_at + self.arriving * self.arrive_stride
     }
 
+    /// That of one of `parts` ends that share the arrivals and have as many sending slots each,
+    /// from where its own begin; how many bytes that is further on.
+    fn part(&self, number: usize, parts: usize) -> (Layout, usize) {
+        let sending = self.sending / parts.max(1);
+        let before = number * sending * self.send_stride;
+        let layout = Layout {
+            sending,
+            arrivals_at: self.arrivals_at - before,
+            first_arrival_at: self.first_arrival_at - before,
+            ..*self
+        };
+        (layout, before)
+    }
+
     /// Where a sending slot's payload begins.
     #[inline(always)]
     pub fn sending_at(&self, slot: usize) -> usize {
@@ -116,7 +130,7 @@ fn map(bytes: usize, huge_pages: bool) -> Result<MmapRaw> {
 /// Memory that the adapter reads and writes.
 pub struct Memory {
     // Dropped in this order: the adapter first.
-    pub registration: Registration,
+    pub registration: Arc<Registration>,
     /// Who keeps registered memory that is not this host's: the mapping is not registered then, and
     /// takes what is written of payloads that nobody reads.
     foreign: Option<Foreign>,
@@ -162,7 +176,25 @@ impl Memory {
                 (registration, Some(keeper), address, way)
             }
         };
+        let registration = Arc::new(registration);
         Ok(Memory { registration, foreign, mapping, base, length, address, way, layout })
+    }
+
+    /// The part of one of `parts` ends that share this host memory: sending slots of its own, and
+    /// the arrivals of all, each of which belongs to the end to which its completion came until
+    /// that end gives it back.
+    pub fn part(&self, number: usize, parts: usize) -> Memory {
+        let (layout, before) = self.layout.part(number, parts);
+        Memory {
+            registration: Arc::clone(&self.registration),
+            foreign: None,
+            mapping: Arc::clone(&self.mapping),
+            base: self.base.wrapping_add(before),
+            length: self.length.saturating_sub(before),
+            address: self.address + before as u64,
+            way: self.way,
+            layout,
+        }
     }
 
     /// The address of a place, as work requests want it.
@@ -176,14 +208,17 @@ impl Memory {
     #[inline(always)]
     pub fn bytes(&mut self, at: usize, length: usize) -> &mut [u8] {
         assert!(at + length <= self.length);
-        // SAFETY: the range lies in the mapping, of which only `&mut self` gives slices. The
-        // adapter writes to a slot only while it is posted to it, when no one looks at the slot.
+        // SAFETY: the range lies in the mapping, of which only `&mut self` gives slices. Of memory
+        // that ends share each has its own sending slots, and an arrival is looked at by the end to
+        // which it came alone. The adapter writes to a slot only while it is posted to it, when no
+        // one looks at the slot.
         unsafe { std::slice::from_raw_parts_mut(self.base.add(at), length) }
     }
 
     /// Eight bytes that may be written while they are posted.
     pub fn live(&self, at: usize) -> Option<LiveWord> {
-        let is_read = self.foreign.is_none() && at + 8 <= self.mapping.len();
+        let is_read = self.foreign.is_none() && at + 8 <= self.length;
+        let at = at + (self.base.addr() - self.mapping.as_mut_ptr().addr());
         let (fits, mapping) = (is_read && at.is_multiple_of(8), &self.mapping);
         let mapping = fits.then(|| Arc::clone(mapping))?;
         Some(Box::new(move |value| {
@@ -300,6 +335,22 @@ mod tests {
             assert_eq!(layout.arrival_at(1) % LINE, 0);
         }
     }
+
+    #[test]
+    fn ends_that_share_arrivals_have_sending_slots_of_their_own() {
+        let whole = Layout::new(100, 3 * 4, 5, true);
+        for number in 0..3 {
+            let (part, before) = whole.part(number, 3);
+            assert_eq!(part.sending, 4);
+            for slot in 0..4 {
+                assert_eq!(before + part.sending_at(slot), whole.sending_at(4 * number + slot));
+            }
+            for slot in 0..5 {
+                assert_eq!(before + part.arrival_at(slot), whole.arrival_at(slot));
+            }
+        }
+    }
+
     #[test]
     fn a_ring_counted_on_is_where_a_division_says() {
         for slots in [1, 2, 3, 16] {

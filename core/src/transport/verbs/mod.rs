@@ -58,8 +58,10 @@ use memory_kind::MemoryKind;
 use options::Service;
 pub use path::{Lean, LeanSend, LeanWrite};
 use queues::{Depths, Queues};
+use resources::SharedReceives;
 use states::End;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 
 /// One end before it is connected.
 struct HalfOpen {
@@ -71,6 +73,8 @@ struct HalfOpen {
     own: Address,
     depths: Depths,
     setup: Setup,
+    /// Whether it is the one that fills the receives, where several ends share them.
+    fills_receives: bool,
 }
 
 /// What is registered to see whether it can be: twice the largest message of the usual sweeps.
@@ -101,6 +105,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         let (_, device) = settings.iter().find(|(name, _)| name == "device")?;
         Some((device.clone(), rdma_file(&Tree::default(), device)?))
     },
+    open_several: Some(open_several),
+    counter_warnings: counters::warnings,
     ..Descriptor::opened_by(open)
 };
 
@@ -128,9 +134,72 @@ fn available() -> Result<(), String> {
 }
 
 fn open(setup: &Setup) -> Result<Opening> {
+    let adapter = Adapter::choose(&setup.settings, setup.role)?;
+    let kind = MemoryKind::of(&setup.settings, setup.role);
+    let of_device = (kind == MemoryKind::Device)
+        .then(|| foreign::device_bytes(&adapter.domain.parent, &adapter.name))
+        .transpose()?;
+    let depths = Depths::of(setup, &adapter.device, of_device, 1);
+    let memory = memory_of(setup, &adapter, depths, (kind, 1))?;
+    open_on(setup, adapter, Parts { depths, memory, shared: None, fills_receives: true })
+}
+
+/// Opens the ends of a thread. With `--shared-receive-queue` each has queue pairs and completion
+/// queues of its own, and their messages arrive in the same slots: a server of many clients has as
+/// many receives as it was given, however many clients there are.
+fn open_several(setup: &Setup, ends: u32) -> Result<Vec<Opening>> {
+    if !setup.settings.flag("shared-receive-queue") {
+        return (0..ends).map(|_| open(setup)).collect();
+    }
+    let operation = setup.settings.operation();
+    ensure!(
+        matches!(operation, Operation::Send | Operation::SendImm),
+        SetupError::NotAllowed(format!(
+            "--shared-receive-queue of several connections does not support --operation {}, whose \
+             messages lie where the sender says: use --operation send or send_imm",
+            operation.name()
+        ))
+    );
+    let adapter = Adapter::choose(&setup.settings, setup.role)?;
+    let depths = Depths::of(setup, &adapter.device, None, ends);
+    let memory = memory_of(setup, &adapter, depths, (MemoryKind::Host, ends as usize))?;
+    let receives = Arc::new(SharedReceives::new(&adapter.domain, depths.receives)?);
+    let one = |number: u32| {
+        let memory = memory.part(number as usize, ends as usize);
+        let (shared, fills_receives) = (Some(Arc::clone(&receives)), number == 0);
+        open_on(setup, adapter.clone(), Parts { depths, memory, shared, fills_receives })
+    };
+    (0..ends).map(one).collect()
+}
+
+/// What an end is made of.
+struct Parts {
+    depths: Depths,
+    memory: Memory,
+    /// The receives that it shares with other ends.
+    shared: Option<Arc<SharedReceives>>,
+    fills_receives: bool,
+}
+
+/// The memory of so many ends that take their messages from the same slots, within the bounds of
+/// the device and of this host.
+fn memory_of(
+    setup: &Setup,
+    adapter: &Adapter,
+    depths: Depths,
+    (kind, ends): (MemoryKind, usize),
+) -> Result<Memory> {
+    bounds::check_pairs(depths.pairs, &adapter.name, &adapter.device)?;
+    let (size, receives) = (setup.size.max(1), depths.receives as usize);
+    let is_datagram = options::service(&setup.settings) == Service::Ud;
+    let layout = Layout::new(size, depths.slots * ends, receives, is_datagram);
+    bounds::check_memory(&layout, &depths)?;
+    Memory::new(adapter, layout, kind)
+}
+
+fn open_on(setup: &Setup, adapter: Adapter, parts: Parts) -> Result<Opening> {
     let settings = &setup.settings;
     let service = options::service(settings);
-    let adapter = Adapter::choose(settings, setup.role)?;
     let mtu = address::offered_mtu(&adapter)?;
     if service == Service::Ud && setup.size as u64 > u64::from(mtu) {
         return Err(SetupError::NotAllowed(format!(
@@ -138,17 +207,9 @@ fn open(setup: &Setup) -> Result<Opening> {
             setup.size, adapter.name
         )));
     }
-    let kind = MemoryKind::of(settings, setup.role);
-    let of_device = (kind == MemoryKind::Device)
-        .then(|| foreign::device_bytes(&adapter.domain.parent, &adapter.name))
-        .transpose()?;
-    let depths = Depths::of(setup, &adapter.device, of_device);
-    bounds::check_pairs(depths.pairs, &adapter.name, &adapter.device)?;
-    let size = setup.size.max(1);
-    let layout = Layout::new(size, depths.slots, depths.receives as usize, service == Service::Ud);
-    bounds::check_memory(&layout, &depths)?;
-    let memory = Memory::new(&adapter, layout, kind)?;
-    let queues = Queues::new(setup, &adapter, depths)?;
+    let Parts { depths, memory, shared, fills_receives } = parts;
+    let layout = memory.layout;
+    let queues = Queues::new(setup, &adapter, depths, shared)?;
     let mut pairs = Vec::new();
     for qp in &queues.pairs {
         states::initialise(qp, &adapter, service, datagram_key(setup))?;
@@ -164,7 +225,7 @@ fn open(setup: &Setup) -> Result<Opening> {
     let own = Address {
         service,
         operation: settings.operation(),
-        size: size as u64,
+        size: setup.size.max(1) as u64,
         pairs,
         lid: if is_ethernet(&adapter.attributes) { 0 } else { adapter.attributes.lid },
         gid: adapter.gid,
@@ -179,7 +240,7 @@ fn open(setup: &Setup) -> Result<Opening> {
     };
     own.ip().map_or(Ok(()), check_own)?;
     let (address, setup) = (own.blob(), setup.clone());
-    let end = HalfOpen { queues, memory, connection, adapter, own, depths, setup };
+    let end = HalfOpen { queues, memory, connection, adapter, own, depths, setup, fills_receives };
     Ok(Opening::new(address, move |other| end.connect(other)))
 }
 
@@ -207,6 +268,7 @@ impl HalfOpen {
         other.ip().into_iter().chain(other.cm.map(|at| at.ip())).try_for_each(check_peer)?;
         let config = self.config();
         let mut effective_settings = self.effective_settings(&config, &other);
+        let fills_receives = self.fills_receives;
         let HalfOpen { queues, memory, mut connection, adapter, own, setup, .. } = self;
         let route = (config.service == Service::Ud)
             .then(|| adapter.domain.address(states::route(&adapter, &other)))
@@ -214,7 +276,7 @@ impl HalfOpen {
         let route = route.map(|route| (route, datagram_key(&setup)));
         let before = Counters::below(Tree::default(), port_folder(&adapter.name, adapter.port));
         let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before);
-        if !config.send_only && !config.watches_memory {
+        if fills_receives && !config.send_only && !config.watches_memory {
             resources::done(endpoint.post_receives().err().unwrap_or(0), "posting receives")?;
         }
         let (pairs, other) = (&endpoint.queues.pairs, &endpoint.other);

@@ -7,6 +7,7 @@ use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
 use super::stamps::Stamps;
 use crate::transport::{Operation, Result, Role, Setup, SetupError, Traffic};
 use fabric_sys::verbs::types::*;
+use std::sync::Arc;
 
 /// How deep the queues are.
 #[derive(Clone, Copy)]
@@ -39,15 +40,21 @@ impl Depths {
     /// What a case needs, within what any device has: 2^15 work requests of a queue are usual.
     pub fn of_most(setup: &Setup) -> Depths {
         let most = 1 << 20;
-        Depths::within(setup, [most; 3], MOST_BYTES)
+        Depths::within(setup, [most; 3], MOST_BYTES, 1)
     }
 
     /// What a case needs, within what the device has, and its memory where the slots are in it.
-    pub fn of(setup: &Setup, device: &ibv_device_attr, device_bytes: Option<usize>) -> Depths {
+    /// `sharing` is how many ends take their messages from one queue.
+    pub fn of(
+        setup: &Setup,
+        device: &ibv_device_attr,
+        device_bytes: Option<usize>,
+        sharing: u32,
+    ) -> Depths {
         // Both directions, each on pages of its own.
         let most = device_bytes.map_or(MOST_BYTES, |bytes| bytes.saturating_sub(4096) / 2);
         let limits = [device.max_qp_wr, device.max_cqe, device.max_srq_wr];
-        Depths::within(setup, limits, most.min(MOST_BYTES))
+        Depths::within(setup, limits, most.min(MOST_BYTES), sharing)
     }
 
     /// The limits are those of a queue pair, a completion queue and a shared receive queue.
@@ -55,6 +62,7 @@ impl Depths {
         setup: &Setup,
         [max_qp_wr, max_cqe, max_srq_wr]: [i32; 3],
         most_bytes: usize,
+        sharing: u32,
     ) -> Depths {
         let settings = &setup.settings;
         let pairs = settings.count32("queue-pairs").unwrap_or(1);
@@ -70,7 +78,7 @@ impl Depths {
         let slots = window.min(send.saturating_mul(pairs)) as usize;
         let asked = settings.count32("receive-depth").unwrap_or(match setup.traffic {
             // Twice what is on the way: a slot is never overwritten while it is looked at.
-            Traffic::Echo { .. } => 2 * window,
+            Traffic::Echo { .. } => window.saturating_mul(2).saturating_mul(sharing),
             Traffic::Forward | Traffic::Both => RECEIVE_DEPTH,
             Traffic::OneSided => slots as u32,
         });
@@ -92,7 +100,7 @@ impl Depths {
 pub(super) struct Queues {
     // Dropped in this order.
     pub pairs: Vec<QueuePair>,
-    pub shared: Option<SharedReceives>,
+    pub shared: Option<Arc<SharedReceives>>,
     pub send: CompletionQueue,
     pub receive: CompletionQueue,
     /// Whether payloads are copied into the work requests, and how much the adapter grants.
@@ -103,8 +111,13 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Makes them.
-    pub fn new(setup: &Setup, adapter: &Adapter, depths: Depths) -> Result<Queues> {
+    /// Makes them; with receives of its own, unless it takes messages from these.
+    pub fn new(
+        setup: &Setup,
+        adapter: &Adapter,
+        depths: Depths,
+        shared: Option<Arc<SharedReceives>>,
+    ) -> Result<Queues> {
         let (domain, settings) = (&adapter.domain, &setup.settings);
         let channel = Channel::new(&domain.parent)?;
         let stamps = options::stamps_complete(settings);
@@ -120,8 +133,12 @@ impl Queues {
         if let Some((count, period)) = options::moderation(settings) {
             [&send, &receive].into_iter().try_for_each(|queue| queue.moderate(count, period))?;
         }
-        let shared = settings.flag("shared-receive-queue");
-        let shared = shared.then(|| SharedReceives::new(domain, depths.receives)).transpose()?;
+        let shared = match shared {
+            None if settings.flag("shared-receive-queue") => {
+                Some(Arc::new(SharedReceives::new(domain, depths.receives)?))
+            }
+            given => given,
+        };
         let (pairs, inline, inline_granted) = (Vec::new(), false, 0);
         let stamps = stamps.filter(|_| setup.role == Role::Client);
         let mut queues = Queues { pairs, shared, send, receive, inline, inline_granted, stamps };
@@ -144,7 +161,7 @@ impl Queues {
         let attributes = |inline: u32| ibv_qp_init_attr_ex {
             send_cq: self.send.raw(),
             recv_cq: self.receive.raw(),
-            srq: self.shared.as_ref().map_or(std::ptr::null_mut(), SharedReceives::raw),
+            srq: self.shared.as_ref().map_or(std::ptr::null_mut(), |shared| shared.raw()),
             cap: ibv_qp_cap {
                 // One more for the send that asks what became of the others.
                 max_send_wr: depths.send + 1,

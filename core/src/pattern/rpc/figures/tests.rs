@@ -49,13 +49,18 @@ fn baseline_of(short_ns: f64, long_ns: f64) -> Baseline {
     Baseline { run: 1, sizes: [(100, summary(short_ns)), (10_100, summary(long_ns))].into() }
 }
 
+/// What a run of clients on one host shows.
+fn completion(case: &Case, times: &BySize, baseline: Option<&Baseline>) -> Completion {
+    super::lengths(case, times, &BTreeMap::new(), baseline, f64::INFINITY)
+}
+
 fn lengths(
     case: &Case,
     times: &BySize,
     baseline: Option<&Baseline>,
     threshold_ns: f64,
 ) -> Option<Lengths> {
-    let found = super::lengths(case, times, baseline, threshold_ns);
+    let found = super::lengths(case, times, &BTreeMap::new(), baseline, threshold_ns);
     serde_json::from_value(found.details?).ok()
 }
 
@@ -98,7 +103,7 @@ fn cperf_s_slowdown_needs_no_unloaded_requests() {
         baseline_rtt: crate::units::Span(15_000),
         ..case.spec::<Spec>().clone()
     };
-    let found = super::lengths(&case.with_spec(spec), &times, None, f64::INFINITY);
+    let found = completion(&case.with_spec(spec), &times, None);
     assert!((found.rates[0].rate.value - 50.0 / 16.0).abs() < 1e-12);
 }
 
@@ -169,7 +174,7 @@ fn the_shortest_tenth_is_short_only_below_a_frame() {
     ]);
     let case = case();
     assert_eq!(lengths(&case, &times, None, f64::INFINITY).unwrap().short.unwrap().longest, 100);
-    let found = super::lengths(&case, &times, None, f64::INFINITY).figures;
+    let found = completion(&case, &times, None).figures;
     let [short] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((short.metric, short.summary.count), (Metric::Short, 50));
     let times = by_size(&[(2000, vec![vec![3.0; 50]])]);
@@ -179,7 +184,7 @@ fn the_shortest_tenth_is_short_only_below_a_frame() {
 #[test]
 fn a_length_of_exactly_a_tenth_is_short_and_one_of_exactly_a_frame_is_not() {
     let times = by_size(&[(50, vec![vec![1.0]]), (100, vec![vec![2.0; 9]])]);
-    let found = super::lengths(&case(), &times, None, f64::INFINITY).figures;
+    let found = completion(&case(), &times, None).figures;
     assert_eq!(found[0].summary.count, 1);
     let times = by_size(&[(1500, vec![vec![3.0; 50]])]);
     assert!(lengths(&case(), &times, None, f64::INFINITY).unwrap().short.is_none());
@@ -192,7 +197,7 @@ fn the_rate_is_the_slowdown_by_the_chosen_definition_of_what_was_loaded() {
         let loaded = case();
         let spec = Spec { slowdown, unloaded, ..loaded.spec::<Spec>().clone() };
         let case = loaded.with_spec(spec);
-        let found = super::lengths(&case, &times, Some(&baseline()), f64::INFINITY);
+        let found = completion(&case, &times, Some(&baseline()));
         let thousandths = |value: f64| (value * 1e3).round();
         let of = |one: &RateFigure| (one.metric, thousandths(one.rate.value));
         found.rates.iter().map(of).collect::<Vec<_>>()
@@ -330,4 +335,17 @@ fn the_baseline_of_a_run_is_the_unloaded_one_of_its_pattern() {
         serde_json::from_value::<Lengths>(found).unwrap().baseline
     };
     assert_eq!((baseline(1), baseline(2)), (Some(2), None));
+}
+
+#[test]
+fn each_host_has_the_mean_slowdown_of_its_own_requests() {
+    // The unloaded median is 10 us: this host's take twice as long, the other's six times.
+    let (here, there) = (vec![20_000.0; 50], vec![60_000.0; 50]);
+    let of = |times: &Vec<f64>| by_size(&[(100, vec![times.clone(); 2])]);
+    let by_host = BTreeMap::from([(None, of(&here)), (Some(0), of(&there))]);
+    let all = of(&[here, there].concat());
+    let found = super::lengths(&case(), &all, &by_host, Some(&baseline()), f64::INFINITY);
+    let slowdown = |host| found.slowdown_by_host[&host].value;
+    assert_eq!((slowdown(None), slowdown(Some(0))), (2.0, 6.0));
+    assert_eq!(found.rates[0].rate.value, 4.0, "of both together");
 }
