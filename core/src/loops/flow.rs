@@ -5,15 +5,12 @@ use super::payload;
 use super::waiter::Waiter;
 use super::{Ended, Loop, Scope};
 use crate::clock::Clock;
-use crate::transport::{Endpoint, Events, Link, Posted, Slot};
+use crate::transport::{Endpoint, Events, Link, PostList, Posted, Slot};
 
 /// A sender's messages, from slot to completion.
 pub struct Flow {
     slots: u32,
-    /// The slot of the next message: a counter, since a division a message would show at 8 B.
-    slot: u32,
-    /// Messages posted since the last flush.
-    unflushed: u64,
+    list: PostList,
     window: u64,
     /// Messages posted.
     pub sent: u64,
@@ -25,7 +22,8 @@ impl Flow {
     /// A flow through an endpoint's sending slots, as many at a time as there are.
     pub fn of<E: Endpoint>(endpoint: &E) -> Flow {
         let slots = endpoint.slots();
-        Flow { slots, slot: 0, unflushed: 0, window: slots.into(), sent: 0, completed: 0 }
+        let list = PostList { length: 0, burst: 1, slot: 0, unflushed: 0 };
+        Flow { slots, list, window: slots.into(), sent: 0, completed: 0 }
     }
 
     /// The same with no more at a time than the case allows.
@@ -55,13 +53,13 @@ impl Flow {
     /// The slot of the next message.
     #[inline(always)]
     pub fn slot(&self) -> Slot {
-        Slot::sending(self.slot)
+        Slot::sending(self.list.slot)
     }
 
     /// Writes the next message into its slot.
     #[inline(always)]
     pub fn write<E: Endpoint>(&self, endpoint: &mut E, plan: &Loop) -> Slot {
-        let slot = Slot::sending(self.slot);
+        let slot = self.slot();
         payload::write(endpoint.payload(slot), self.sent, plan.check);
         slot
     }
@@ -74,9 +72,9 @@ impl Flow {
         match endpoint.post(slot, length) {
             Posted::Accepted => {
                 self.sent += 1;
-                self.slot += 1;
-                if self.slot == self.slots {
-                    self.slot = 0;
+                self.list.slot += 1;
+                if self.list.slot == self.slots {
+                    self.list.slot = 0;
                 }
                 true
             }
@@ -86,37 +84,15 @@ impl Flow {
 
     /// Writes and posts up to `most` messages, as far as there is room, and flushes after each
     /// burst; how many were posted.
-    ///
-    /// It counts in registers: a store a message less is a cache line more that a processor's store
-    /// buffer holds while it awaits the other end's.
     #[inline(always)]
     pub fn post_some<E: Endpoint>(&mut self, endpoint: &mut E, plan: &Loop, most: u64) -> u64 {
         let most = most.min(self.window - self.outstanding());
-        let first = self.sent;
-        let slots = self.slots;
-        let mut slot = self.slot;
-        let mut unflushed = self.unflushed;
-        let mut posted = 0;
-        while posted < most {
-            let place = Slot::sending(slot);
-            payload::write(endpoint.payload(place), first + posted, plan.check);
-            if endpoint.post(place, plan.size) == Posted::Full {
-                break;
-            }
-            posted += 1;
-            slot += 1;
-            if slot == slots {
-                slot = 0;
-            }
-            unflushed += 1;
-            if unflushed == plan.burst {
-                unflushed = 0;
-                endpoint.flush();
-            }
-        }
+        let (first, check) = (self.sent, plan.check);
+        let mut list = PostList { length: plan.size, burst: plan.burst, ..self.list };
+        let write = |slot: &mut [u8], place| payload::write(slot, first + place, check);
+        let posted = endpoint.post_list(&mut list, most, write);
         self.sent = first + posted;
-        self.slot = slot;
-        self.unflushed = unflushed;
+        self.list = list;
         posted
     }
 
@@ -129,7 +105,7 @@ impl Flow {
         events: &mut Events,
         gate: &Gate,
     ) -> Option<Ended> {
-        self.unflushed = 0;
+        self.list.unflushed = 0;
         endpoint.flush();
         waiter.once(endpoint, events);
         self.completed += u64::from(events.completed);

@@ -62,6 +62,25 @@ pub trait Waiter {
         until: Option<Ticks>,
     ) -> Waited;
 
+    /// The same, and hands each message over to `take` (`Endpoint::poll_each`).
+    #[inline(always)]
+    fn next_each<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        Scope { clock, gate, .. }: Scope<'_, C>,
+        until: Option<Ticks>,
+        mut take: impl FnMut(&[u8]),
+    ) -> Waited {
+        let reason = self.next(endpoint, events, clock, gate, until);
+        if reason == Waited::Something {
+            for arrival in events.arrivals() {
+                take(endpoint.message(arrival));
+            }
+        }
+        reason
+    }
+
     /// The same where at most one message is to come, to which the events are limited: what was
     /// found, or why the wait has ended. When the time is up is asked only after polls that found
     /// nothing.
@@ -146,6 +165,27 @@ impl Waiter for Busy {
         loop {
             for _ in 0..POLLS {
                 if endpoint.poll(events) {
+                    return Waited::Something;
+                }
+            }
+            if let Some(reason) = look(clock, gate, until) {
+                return reason;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn next_each<E: Endpoint, C: Clock>(
+        &mut self,
+        endpoint: &mut E,
+        events: &mut Events,
+        Scope { clock, gate, .. }: Scope<'_, C>,
+        until: Option<Ticks>,
+        mut take: impl FnMut(&[u8]),
+    ) -> Waited {
+        loop {
+            for _ in 0..POLLS {
+                if endpoint.poll_each(events, &mut take) {
                     return Waited::Something;
                 }
             }

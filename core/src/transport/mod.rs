@@ -243,6 +243,38 @@ impl Polled {
     }
 }
 
+/// What a sender posts by [`Endpoint::post_list`], from one list to the next: as the list of work
+/// requests that an adapter is given by one call.
+#[derive(Clone, Copy, Debug)]
+pub struct PostList {
+    /// Bytes of each message.
+    pub length: usize,
+    /// Messages after which it flushes.
+    pub burst: u64,
+    /// The number of the sending slot that comes next: a counter, since a division a message would
+    /// show at 8 B.
+    pub slot: u32,
+    /// Messages posted since the last flush.
+    pub unflushed: u64,
+}
+
+impl PostList {
+    /// Counts a message that was posted; whether a flush is due.
+    #[inline(always)]
+    fn posted(&mut self, slots: u32) -> bool {
+        self.slot += 1;
+        if self.slot == slots {
+            self.slot = 0;
+        }
+        self.unflushed += 1;
+        let is_due = self.unflushed == self.burst;
+        if is_due {
+            self.unflushed = 0;
+        }
+        is_due
+    }
+}
+
 /// Settings for the record: name, value.
 pub type NamedValues = Vec<(String, String)>;
 
@@ -288,6 +320,42 @@ pub trait Endpoint: Any + Send {
         posted
     }
 
+    /// Posts up to `most` messages, one sending slot after the other, and flushes after each burst;
+    /// how many: fewer, where there is no room for more. `write` is given a slot and the message's
+    /// place in the list, and writes the message before it is posted.
+    ///
+    /// It does what this body does, which a transport replaces to do once what is the same for all.
+    #[inline(always)]
+    #[auto_impl(keep_default_for(Box))]
+    fn post_list(
+        &mut self,
+        list: &mut PostList,
+        most: u64,
+        mut write: impl FnMut(&mut [u8], u64),
+    ) -> u64
+    where
+        Self: Sized,
+    {
+        let slots = self.slots();
+        // It counts in registers: a store a message less is a cache line more that a processor's
+        // store buffer holds while it awaits the other end's.
+        let mut counted = *list;
+        let mut posted = 0;
+        while posted < most {
+            let slot = Slot::sending(counted.slot);
+            write(self.payload(slot), posted);
+            if self.post(slot, counted.length) == Posted::Full {
+                break;
+            }
+            posted += 1;
+            if counted.posted(slots) {
+                self.flush();
+            }
+        }
+        *list = counted;
+        posted
+    }
+
     /// What has happened, without waiting; whether anything has. Gives the memory of earlier
     /// arrivals back.
     ///
@@ -301,6 +369,24 @@ pub trait Endpoint: Any + Send {
     fn poll_one(&mut self, events: &mut Events) -> Polled {
         let _ = self.poll(events);
         Polled::first_of(events)
+    }
+
+    /// As `poll`, and hands each message that has arrived over to `take`, oldest first, instead of
+    /// naming it in the events.
+    ///
+    /// It does what this body does, which a transport replaces where a message may pass without
+    /// memory of its place and length.
+    #[inline(always)]
+    #[auto_impl(keep_default_for(Box))]
+    fn poll_each(&mut self, events: &mut Events, mut take: impl FnMut(&[u8])) -> bool
+    where
+        Self: Sized,
+    {
+        let has_found = self.poll(events);
+        for arrival in events.arrivals() {
+            take(self.message(arrival));
+        }
+        has_found
     }
 
     /// As `poll`, but sleeps in the kernel until something has happened or a signal comes.

@@ -1,7 +1,7 @@
 //! The models. Small ones: each further atomic access multiplies the interleavings.
 
 use crate::ring::{Consumer, Doorbell, Memory, Producer};
-use crate::{Pop, pop, ways};
+use crate::{Pop, Push, pop, senders, ways};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -69,19 +69,24 @@ fn take(consumer: &mut Consumer<Arc<Cells>>, pop: Pop<Arc<Cells>>, from: u8, to:
     }
 }
 
-#[test]
-fn messages_are_handed_over_whole_and_in_order() {
-    ways().into_iter().for_each(|pop| loom::model(move || hand_over_three(pop)));
+/// A model for each way of sending with each of receiving.
+fn each_way(model: fn(Push<Arc<Cells>>, Pop<Arc<Cells>>)) {
+    for push in senders() {
+        ways().into_iter().for_each(|pop| loom::model(move || model(push, pop)));
+    }
 }
 
-fn hand_over_three(pop: Pop<Arc<Cells>>) {
+#[test]
+fn messages_are_handed_over_whole_and_in_order() {
+    each_way(hand_over_three);
+}
+
+fn hand_over_three(push: Push<Arc<Cells>>, pop: Pop<Arc<Cells>>) {
     let cells = Cells::new();
     let mut producer = Producer::new(Arc::clone(&cells));
     let mut consumer = Consumer::new(cells);
     let sender = thread::spawn(move || {
-        for message in 0..3 {
-            assert!(producer.push(&[message]), "there is room for four");
-        }
+        assert_eq!(push(&mut producer, 0, 3), 3, "there is room for four");
     });
     take(&mut consumer, pop, 0, 3);
     sender.join().unwrap();
@@ -92,24 +97,23 @@ fn hand_over_three(pop: Pop<Arc<Cells>>) {
 /// cell that the consumer may still read.
 #[test]
 fn a_cell_is_written_again_only_after_it_was_read() {
-    ways().into_iter().for_each(|pop| loom::model(move || wrap_around(pop)));
+    each_way(wrap_around);
 }
 
-fn wrap_around(pop: Pop<Arc<Cells>>) {
+fn wrap_around(push: Push<Arc<Cells>>, pop: Pop<Arc<Cells>>) {
     let cells = Cells::new();
     let mut producer = Producer::new(Arc::clone(&cells));
-    for message in 0..4 {
-        assert!(producer.push(&[message]));
-    }
-    assert!(!producer.push(&[4]), "full");
+    assert_eq!(push(&mut producer, 0, 6), 4, "then it is full");
     let mut consumer = Consumer::new(cells);
     let receiver = thread::spawn(move || {
         take(&mut consumer, pop, 0, 2);
         consumer
     });
-    for message in 4..6 {
-        while !producer.push(&[message]) {
-            thread::yield_now();
+    let mut pushed = 4;
+    while pushed < 6 {
+        match push(&mut producer, pushed, 6 - u64::from(pushed)) {
+            0 => thread::yield_now(),
+            more => pushed += more as u8,
         }
     }
     let mut consumer = receiver.join().unwrap();

@@ -1,8 +1,8 @@
 //! The ring on real threads and heap memory: for miri, which finds a data race, a stray pointer or
 //! an uninitialised byte, and natively with more messages.
 
-use crate::ring::{Consumer, Doorbell, INLINE, Memory, Producer};
-use crate::{Pop, pop, ways};
+use crate::ring::{Consumer, Doorbell, INLINE, Memory, Producer, Slots};
+use crate::{Pop, Push, pop, senders, ways};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -92,6 +92,65 @@ fn play(pop: Pop<Arc<Heap>>) {
 #[test]
 fn messages_are_handed_over_whole_and_in_order() {
     ways().into_iter().for_each(play);
+}
+
+/// Lists of all lengths, of messages that are numbered in their first bytes.
+#[test]
+fn a_list_is_handed_over_as_its_messages_one_by_one() {
+    let heap = heap();
+    let mut producer = Producer::new(Arc::clone(&heap));
+    let mut consumer = Consumer::new(heap);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut slots = Slots { memory: &mut [0; 3 * BYTES], size: BYTES, next: 0 };
+            let mut sent = 0;
+            while sent < MESSAGES {
+                let most = (sent % 7 + 1).min(MESSAGES - sent);
+                let pushed = producer.push_each(&mut slots, 16, most, |slot, place| {
+                    slot[..8].copy_from_slice(&(sent + place).to_le_bytes());
+                });
+                assert!(pushed <= most);
+                sent += pushed;
+                assert_eq!((producer.sent(), slots.next as u64), (sent, sent % 3));
+                if pushed == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let mut buffer = [0; 3 * BYTES];
+        let mut received = 0;
+        while received < MESSAGES {
+            let before = received;
+            let taken = consumer.pop(&mut buffer, BYTES, 9, |place, message| {
+                assert_eq!((place as u64, message.len()), (received - before, 16));
+                assert_eq!(message[..8], u64::to_le_bytes(received));
+                received += 1;
+            });
+            assert!(taken as u64 == received - before && taken <= 3, "memory for three");
+            if !consumer.publish(1) {
+                std::thread::yield_now();
+            }
+        }
+    });
+}
+
+/// What the models of loom say of one byte, here of real memory.
+#[test]
+fn a_full_ring_takes_no_more_of_a_list() {
+    let both: [Push<Arc<Heap>>; 2] = senders();
+    for push in both {
+        let heap = heap();
+        let mut producer = Producer::new(Arc::clone(&heap));
+        assert_eq!(push(&mut producer, 0, 6), CELLS as u64);
+        assert_eq!(push(&mut producer, 4, 1), 0);
+        let mut consumer = Consumer::new(heap);
+        for number in 0..3 {
+            let mut message = [0xff];
+            assert_eq!((pop(&mut consumer, &mut message), message), (Some(1), [number]));
+        }
+        consumer.publish(1);
+        assert_eq!(push(&mut producer, 4, 9), 3);
+    }
 }
 
 #[test]

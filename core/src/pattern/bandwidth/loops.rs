@@ -81,30 +81,25 @@ pub fn sender<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, 
     flow.drain(endpoint, &mut waiter, &mut events, scope).unwrap_or(ended)
 }
 
-/// Counts what arrived and what did not come in order or not as it was sent.
+/// Counts a message that arrived, whether it came in order, and whether as it was sent.
 #[inline(always)]
-fn take<E: Endpoint>(
-    endpoint: &mut E,
-    events: &Events,
-    plan: &Loop,
-    count: &mut Count,
+fn take(
+    message: &[u8],
+    check: bool,
+    received: &mut u64,
     highest: &mut u64,
     recorder: &mut Recorder<'_>,
 ) {
-    for arrival in events.arrivals() {
-        let message = endpoint.message(arrival);
-        let sequence = payload::sequence(message, *highest);
-        if sequence < *highest {
-            recorder.seen.reordered += 1;
-        } else {
-            *highest = sequence + 1;
-        }
-        if plan.check && !payload::verify(message, sequence) {
-            recorder.seen.corrupt += 1;
-        }
+    *received += 1;
+    let sequence = payload::sequence(message, *highest);
+    if sequence < *highest {
+        recorder.seen.reordered += 1;
+    } else {
+        *highest = sequence + 1;
     }
-    count.messages += events.arrivals().len() as u64;
-    recorder.seen.received = count.messages;
+    if check && !payload::verify(message, sequence) {
+        recorder.seen.corrupt += 1;
+    }
 }
 
 /// Receives, one way.
@@ -116,13 +111,18 @@ pub fn receiver<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E
     let mut drained = None;
     let scope = Scope { clock, gate, plan };
     loop {
-        let ended = await_arrivals(scope, &mut drained, count.messages, |until| {
-            waiter.next(endpoint, &mut events, clock, gate, until)
+        let (before, check) = (count.messages, plan.check);
+        let (mut received, mut next) = (before, highest);
+        let ended = await_arrivals(scope, &mut drained, before, |until| {
+            waiter.next_each(endpoint, &mut events, scope, until, |message| {
+                take(message, check, &mut received, &mut next, recorder);
+            })
         });
         if let Some(ended) = ended {
             return ended;
         }
-        take(endpoint, &events, plan, &mut count, &mut highest, recorder);
+        (count.messages, highest) = (received, next);
+        recorder.seen.received = received;
         if count.mark(clock, plan, recorder, true).is_some() && gate.is_stopped() {
             return Ended::Stopped;
         }
@@ -155,7 +155,11 @@ pub fn both<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W,
         recorder.seen.sent = flow.sent;
         flow.completed += u64::from(events.completed);
         let before = count.messages;
-        take(endpoint, &events, plan, &mut count, &mut highest, recorder);
+        for arrival in events.arrivals() {
+            let message = endpoint.message(arrival);
+            take(message, plan.check, &mut count.messages, &mut highest, recorder);
+        }
+        recorder.seen.received = count.messages;
         count.mark(clock, plan, recorder, true);
         let now = clock.now();
         // An end may be so much slower that it hears of the other's end first.

@@ -28,7 +28,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 fn available() -> Result<(), String> {
-    let made = Region::create(Layout::for_size(8, Layout::MOST_CELLS));
+    let made = Region::create(Layout::of_stream(8));
     made.map(drop).map_err(|error| error.to_string())
 }
 

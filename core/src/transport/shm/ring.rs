@@ -2,14 +2,16 @@
 //! data path's protocol, apart from where the memory comes from, so that a model checker can run
 //! it.
 //!
-//! A cell is a header word and the payload after it, a whole number of cache lines. The producer
-//! writes the payload and then publishes the header; the consumer polls the header of the next
-//! cell. A message of at most [`INLINE`] bytes is thus handed over in the one cache line that
-//! carries the header. The header holds the message's number (its low 32 bits, from 1) and its
-//! length: a cell of an earlier lap carries another number, so nothing has to be cleared.
+//! A cell is a header word and the payload after it. The producer writes the payload and then
+//! publishes the header; the consumer polls the header of the next cell. The header holds the
+//! message's number (its low 32 bits, from 1) and its length: a cell of an earlier lap carries
+//! another number, so nothing has to be cleared.
 //!
-//! The consumer publishes its position only every quarter of a lap: one cache line the other way
-//! for many messages.
+//! What costs time is the transfer of cache lines. Where messages are answered, cells are whole
+//! lines: a message of at most [`INLINE`] bytes is handed over in the one line that carries its
+//! header. The cells of a stream lie close together, so one line carries several short messages.
+//! The consumer publishes its position only every quarter of a lap: one line the other way for many
+//! messages.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -31,6 +33,64 @@ pub trait Memory {
     fn write(&self, cell: u64, message: &[u8]);
     /// Reads a message from behind a header. Called only while the cell is the consumer's.
     fn read(&self, cell: u64, message: &mut [u8]);
+
+    /// Has the processor fetch the cache lines of so many cells from this one on, where that gains
+    /// time: a loop over messages has few transfers under way at once, since a processor looks only
+    /// so many instructions ahead. A line that the producer has not written again is still here.
+    #[inline(always)]
+    fn fetch(&self, _first: u64, _cells: u64) {}
+
+    /// The same memory as a value of a loop's own. For all that the compiler knows, an atomic access
+    /// changes what stands behind a reference, so it would be read again for each message.
+    #[inline(always)]
+    fn in_registers(&self) -> impl Memory + '_
+    where
+        Self: Sized,
+    {
+        self
+    }
+}
+
+impl<M: Memory> Memory for &M {
+    #[inline(always)]
+    fn cells(&self) -> u64 {
+        (**self).cells()
+    }
+
+    #[inline(always)]
+    fn header(&self, cell: u64) -> &AtomicU64 {
+        (**self).header(cell)
+    }
+
+    #[inline(always)]
+    fn taken(&self) -> &AtomicU64 {
+        (**self).taken()
+    }
+
+    #[inline(always)]
+    fn write(&self, cell: u64, message: &[u8]) {
+        (**self).write(cell, message);
+    }
+
+    #[inline(always)]
+    fn read(&self, cell: u64, message: &mut [u8]) {
+        (**self).read(cell, message);
+    }
+
+    #[inline(always)]
+    fn fetch(&self, first: u64, cells: u64) {
+        (**self).fetch(first, cells);
+    }
+}
+
+/// Where a sender's messages lie until they are handed over: one of `size` bytes after the other.
+pub struct Slots<'a> {
+    /// The memory of all slots.
+    pub memory: &'a mut [u8],
+    /// Bytes of a slot.
+    pub size: usize,
+    /// The slot of the next message; the first comes after the last.
+    pub next: usize,
 }
 
 /// The end that sends.
@@ -54,6 +114,12 @@ fn header_of(number: u64, length: usize) -> u64 {
     ((number + 1) << 32) | length as u64
 }
 
+/// The length of message `number`, where this is its header.
+#[inline(always)]
+fn length_in(header: u64, number: u64) -> Option<usize> {
+    ((header >> 32) as u32 == (number + 1) as u32).then_some(header as u32 as usize)
+}
+
 impl<M: Memory> Producer<M> {
     /// The sending end of fresh memory.
     pub fn new(memory: M) -> Self {
@@ -72,6 +138,44 @@ impl<M: Memory> Producer<M> {
         self.memory.header(cell).store(header_of(self.next, message.len()), Ordering::Release);
         self.next += 1;
         true
+    }
+
+    /// Hands over up to `most` messages of `length` bytes, each from the next slot after `write`,
+    /// given the slot and the message's place, has written it; how many: fewer, where the ring has
+    /// no room for more. What is the same for all is done once, and one that is written is handed
+    /// over at once.
+    #[inline(always)]
+    pub fn push_each(
+        &mut self,
+        slots: &mut Slots<'_>,
+        length: usize,
+        most: u64,
+        mut write: impl FnMut(&mut [u8], u64),
+    ) -> u64 {
+        if !self.has_room() {
+            return 0;
+        }
+        // All in registers: an atomic access would have what stands in memory read again.
+        let memory = self.memory.in_registers();
+        let (first, mask) = (self.next, self.cells - 1);
+        let pushed = most.min(self.cells - (first - self.taken));
+        let Slots { memory: bytes, size, next: slot } = slots;
+        let (size, mut at) = (*size, *slot * *size);
+        for place in 0..pushed {
+            let message = &mut bytes[at..at + size];
+            write(message, place);
+            let cell = (first + place) & mask;
+            memory.write(cell, &message[..length]);
+            // Release: whoever sees this header sees the payload.
+            memory.header(cell).store(header_of(first + place, length), Ordering::Release);
+            at += size;
+            if at == bytes.len() {
+                at = 0;
+            }
+        }
+        *slot = at / size;
+        self.next = first + pushed;
+        pushed
     }
 
     /// Whether a message fits. Reads the consumer's cache line only when the ring looks full.
@@ -123,12 +227,12 @@ impl<M: Memory> Consumer<M> {
     /// The length of message `number`, where it is there.
     #[inline(always)]
     fn length_of(&self, number: u64) -> Option<usize> {
-        let header = self.memory.header(number & self.mask).load(Ordering::Acquire);
-        ((header >> 32) as u32 == (number + 1) as u32).then_some(header as u32 as usize)
+        // Acquire: its payload is there, too.
+        length_in(self.memory.header(number & self.mask).load(Ordering::Acquire), number)
     }
 
-    /// Takes up to `most` messages into `messages`, each `size` bytes after the last, and calls
-    /// `took` with the place and length of each; how many.
+    /// Takes up to `most` messages into `messages`, each `size` bytes after the last, as far as there
+    /// is memory, and calls `took` with the place of each and the message; how many.
     ///
     /// A length above `size` is cut: the memory is shared with another process.
     #[inline(always)]
@@ -137,20 +241,36 @@ impl<M: Memory> Consumer<M> {
         messages: &mut [u8],
         size: usize,
         most: usize,
-        mut took: impl FnMut(usize, usize),
+        mut took: impl FnMut(usize, &[u8]),
     ) -> usize {
-        // Counted in a register: for all that the compiler knows, what an atomic reads is `self`.
-        let first = self.next;
+        // All in registers: an atomic access would have what stands in memory read again.
+        let memory = self.memory.in_registers();
+        let (first, mask) = (self.next, self.mask);
+        let mut rest = messages;
         let mut place = 0;
-        while place < most {
+        while place < most && rest.len() >= size {
             let number = first + place as u64;
-            let Some(length) = self.length_of(number) else { break };
-            let length = length.min(size);
-            self.memory.read(number & self.mask, &mut messages[place * size..][..length]);
-            took(place, length);
+            // Acquire: its payload is there, too.
+            let header = memory.header(number & mask).load(Ordering::Acquire);
+            // Mostly all have one length, and nothing else has to be asked of a header.
+            let length = match header == header_of(number, size) {
+                true => size,
+                false => match length_in(header, number) {
+                    Some(length) => length.min(size),
+                    None => break,
+                },
+            };
+            let (message, behind) = rest.split_at_mut(size);
+            memory.read(number & mask, &mut message[..length]);
+            took(place, &message[..length]);
+            rest = behind;
             place += 1;
         }
         self.next = first + place as u64;
+        if place == most {
+            // More is likely to be there.
+            memory.fetch(self.next & mask, most as u64);
+        }
         place
     }
 
