@@ -233,7 +233,8 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *asked, int mask) {
     const int last = IBV_QP_STATE | IBV_QP_SQ_PSN;
     struct known *known = of(qp);
     struct ibv_qp_attr attr = *asked;
-    int right, more = 0, state = attr.qp_state == IBV_QPS_INIT ? 0 : attr.qp_state == IBV_QPS_RTR ? 1 : 2;
+    int state = attr.qp_state == IBV_QPS_INIT ? 0 : attr.qp_state == IBV_QPS_RTR ? 1 : 2;
+    int right, more = 0;
     switch (known->kind) {
     case XRC_SENDS:
         right = (int[]){ first | IBV_QP_ACCESS_FLAGS, IBV_QP_STATE | path,

@@ -89,8 +89,8 @@ fn check_attributes(settings: &Settings) -> Result<(), String> {
     );
     ensure!(
         service != Service::Srd || !is_given(&"mtu"),
-        "--mtu is no attribute of --service srd, whose packets have the length of the port's: leave \
-         it out"
+        "--mtu is no attribute of --service srd, whose packets have the length of the port's: \
+         leave it out"
     );
     ensure!(
         !by_manager(settings) || !is_given(&"pkey-index"),

@@ -4,9 +4,9 @@
 //! * Control: `service` (what each type supports), `options` and `checks` (what goes together),
 //!   `adapter` (device, port, GID), `resources` (what the library makes), `queue_pair` (and what
 //!   makes one, `srd` of EFA), `queues` (how deep), `bounds` (at most), `address` (what the ends
-//!   tell each other), `states` (of a queue pair) and `asked` (its attributes), `cm` (the connection
-//!   manager instead), `ece` (a vendor's options), `memory_kind`, `foreign` and `gpu` (memory that
-//!   is not this host's) and `numbers` (of messages there), this file.
+//!   tell each other), `states` (of a queue pair) and `asked` (its attributes), `cm` (the
+//!   connection manager instead), `ece` (a vendor's options), `memory_kind`, `foreign` and `gpu`
+//!   (memory that is not this host's) and `numbers` (of messages there), this file.
 //! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
 //!   posting, `order` for several queue pairs, `watch` for writes, `memory` for the slots. For one
 //!   queue pair there is `lean` instead, with `prepared` requests and its own order (`single`);

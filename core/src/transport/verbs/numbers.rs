@@ -1,5 +1,5 @@
-//! The numbers of messages whose payloads the CPU does not read, since they are in memory that is not
-//! this host's (`--memory`).
+//! The numbers of messages whose payloads the CPU does not read, since they are in memory that is
+//! not this host's (`--memory`).
 //!
 //! Nothing of a message is known here but its completion. Its number is that of the message's post
 //! at the other end: the order of arrival where the service keeps it, else what the adapter carries

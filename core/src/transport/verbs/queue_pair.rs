@@ -8,13 +8,12 @@ use super::resources::{
 };
 use super::service::Service;
 use super::srd;
-use crate::transport::{Result, Setup, SetupError};
+use crate::transport::{Result, Setup};
 use fabric_sys::verbs::efa::{Efa, efadv_device_attr};
 use fabric_sys::verbs::extended;
 use fabric_sys::verbs::mlx5::{self, *};
 use fabric_sys::verbs::types::*;
 use std::ffi::c_int;
-use std::fmt::Display;
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -44,21 +43,24 @@ impl Maker {
     /// The library, the provider or the device lacks what the service needs, in a sentence that
     /// says what to use instead.
     pub fn of(setup: &Setup, adapter: &Adapter) -> Result<Maker> {
-        let service = options::service(&setup.settings);
+        let (service, name) = (options::service(&setup.settings), &adapter.name);
         match service {
             Service::Xrc => {
-                check_xrc(&adapter.name, &adapter.device)?;
+                check_xrc(name, &adapter.device)?;
                 Ok(Maker::for_memory(setup, adapter))
             }
             Service::Dc => {
-                let library = mlx5::mlx5().map_err(|missing| lacks(adapter, service, &missing))?;
+                let library = mlx5::mlx5().map_err(|missing| service.lacks(name, &missing))?;
                 ensure!(
                     is_of_mlx5(library, adapter),
-                    lacks(adapter, service, &"it is not an adapter of NVIDIA's provider mlx5")
+                    service.lacks(name, &"it is not an adapter of NVIDIA's provider mlx5")
                 );
                 Ok(Maker::Mlx5 { library, is_dynamic: true })
             }
-            Service::Srd => srd::maker(setup, adapter),
+            Service::Srd => {
+                let (library, device) = srd::device(setup, adapter)?;
+                Ok(Maker::Efa { library, device })
+            }
             Service::Rc | Service::Uc | Service::Ud => Ok(Maker::for_memory(setup, adapter)),
         }
     }
@@ -113,7 +115,7 @@ impl Maker {
         // SAFETY: it was made just now.
         let made = unsafe { domain.own(raw, domain.library.ibv_destroy_qp, what) };
         match made {
-            Err(error) if is_unknown => Err(lacks(adapter, service, &error)),
+            Err(error) if is_unknown => Err(service.lacks(&adapter.name, &error)),
             made => Ok((made?, granted.max_inline_data)),
         }
     }
@@ -170,7 +172,7 @@ impl Maker {
 fn check_xrc(name: &str, device: &ibv_device_attr) -> Result<()> {
     ensure!(
         device.device_cap_flags & IBV_DEVICE_XRC != 0,
-        lacks_of(name, Service::Xrc, &"its capabilities lack IBV_DEVICE_XRC")
+        Service::Xrc.lacks(name, &"its capabilities lack IBV_DEVICE_XRC")
     );
     Ok(())
 }
@@ -178,19 +180,6 @@ fn check_xrc(name: &str, device: &ibv_device_attr) -> Result<()> {
 fn is_of_mlx5(library: &Mlx5, adapter: &Adapter) -> bool {
     // SAFETY: a live context names its device.
     unsafe { (library.mlx5dv_is_supported)((*adapter.domain.parent.raw()).device) }
-}
-
-/// Refuses a service that a device does not have.
-pub fn lacks(adapter: &Adapter, service: Service, why: &dyn Display) -> SetupError {
-    lacks_of(&adapter.name, service, why)
-}
-
-fn lacks_of(name: &str, service: Service, why: &dyn Display) -> SetupError {
-    SetupError::NotAllowed(format!(
-        "{name} does not support --service {} ({why}): {}",
-        service.name(),
-        Service::INSTEAD
-    ))
 }
 
 /// What mlx5 is told beside the attributes: the kind of a dynamically connected queue pair and its

@@ -3,7 +3,7 @@
 use super::adapter::Adapter;
 use super::memory_kind::MemoryKind;
 use super::options::{self, CallStyle, INLINE_AUTO};
-use super::queue_pair::{self, Maker, XrcDomain, lacks};
+use super::queue_pair::{self, Maker, XrcDomain};
 use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
 use super::service::Service;
 use super::stamps::Stamps;
@@ -161,7 +161,7 @@ impl Queues {
         key: u64,
     ) -> Result<()> {
         let (domain, service) = (&adapter.domain, options::service(&setup.settings));
-        let lacks = |error| lacks(adapter, service, &error);
+        let lacks = |error| service.lacks(&adapter.name, &error);
         if service == Service::Xrc {
             let of = XrcDomain::new(&domain.parent).map_err(lacks)?;
             let (shared, number) = of.receives(domain, &self.receive, depths.receives)?;

@@ -13,8 +13,8 @@ impl VerbsEndpoint {
     #[cold]
     pub(super) fn look_after_sends(&mut self) {
         self.reap();
-        // A payload that was copied is free already; UD has no RDMA operations, and each send of SRD
-        // makes a completion.
+        // A payload that was copied is free already; UD has no RDMA operations, and each send of
+        // SRD makes a completion.
         let asks = !matches!(self.config.service, Service::Ud | Service::Srd);
         if self.staged > 0 || self.queues.inline || !asks {
             return;

@@ -1,7 +1,8 @@
 //! The service types of queue pairs, and what each supports: asked before anything runs.
 
 use crate::options::named_enum;
-use crate::transport::Operation;
+use crate::transport::{Operation, SetupError};
+use std::fmt::Display;
 
 named_enum! {
     /// The service type of a queue pair.
@@ -96,6 +97,12 @@ impl Service {
         }
     }
 
-    /// What a device that lacks it is asked to do instead.
-    pub const INSTEAD: &'static str = "use --service rc, uc or ud, or another --device";
+    /// The refusal of a device that does not have it.
+    pub fn lacks(self, device: &str, why: &dyn Display) -> SetupError {
+        SetupError::NotAllowed(format!(
+            "{device} does not support --service {} ({why}): use --service rc, uc or ud, or \
+             another --device",
+            self.name()
+        ))
+    }
 }

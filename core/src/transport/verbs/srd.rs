@@ -3,20 +3,21 @@
 
 use super::adapter::Adapter;
 use super::options;
-use super::queue_pair::{Maker, lacks};
 use super::service::Service;
 use crate::transport::{Operation, Result, Setup, SetupError};
 use crate::units::Bytes;
 use fabric_sys::verbs::efa::{self, *};
 use fabric_sys::verbs::types::*;
+use std::fmt::Display;
 use std::io;
 
-/// The calls of libefa, for a case that the device can.
+/// The calls of libefa and what the device can, for a case that it can.
 ///
 /// # Errors
 /// The library or the device lacks it, or what the case needs of it.
-pub fn maker(setup: &Setup, adapter: &Adapter) -> Result<Maker> {
-    let library = efa::efa().map_err(|missing| lacks(adapter, Service::Srd, &missing))?;
+pub fn device(setup: &Setup, adapter: &Adapter) -> Result<(&'static Efa, efadv_device_attr)> {
+    let lacks = |why: &dyn Display| Service::Srd.lacks(&adapter.name, why);
+    let library = efa::efa().map_err(|missing| lacks(&missing))?;
     let mut device = efadv_device_attr::default();
     let size = size_of_val(&device) as u32;
     // SAFETY: a live context and room for the answer.
@@ -24,12 +25,12 @@ pub fn maker(setup: &Setup, adapter: &Adapter) -> Result<Maker> {
         unsafe { (library.efadv_query_device)(adapter.domain.parent.raw(), &mut device, size) };
     if error != 0 {
         let error = io::Error::from_raw_os_error(error.abs());
-        return Err(lacks(adapter, Service::Srd, &format_args!("efadv_query_device: {error}")));
+        return Err(lacks(&format_args!("efadv_query_device: {error}")));
     }
     let most = most_bytes(setup.settings.operation(), &device, adapter.attributes.max_msg_sz);
     check(setup, &adapter.name, most)?;
     check_inline(options::inline(&setup.settings), &adapter.name, &device)?;
-    Ok(Maker::Efa { library, device })
+    Ok((library, device))
 }
 
 /// The longest message of an operation: a send fits a packet. `None`: the device has no such

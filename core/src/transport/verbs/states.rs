@@ -59,8 +59,8 @@ struct Masks {
     ready_to_send: u32,
 }
 
-/// Those of a service: of rc, uc, ud and xrc by ibv_modify_qp(3), of dc and srd by what the kernel's
-/// drivers mlx5_ib and efa check.
+/// Those of a service: of rc, uc, ud and xrc by ibv_modify_qp(3), of dc and srd by what the
+/// kernel's drivers mlx5_ib and efa check.
 const fn masks(service: Service, part: Part) -> Masks {
     let connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     let answers = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
