@@ -17,6 +17,8 @@ mod many;
 mod pools;
 #[path = "verbs/refusals.rs"]
 mod refusals;
+#[path = "verbs/services.rs"]
+mod services;
 #[path = "verbs/sources.rs"]
 mod sources;
 

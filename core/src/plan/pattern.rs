@@ -141,6 +141,8 @@ pub struct CaseProfile {
     pub queue_depth: u32,
     /// Whether its messages have different lengths, up to the size of the case.
     pub has_many_lengths: bool,
+    /// Whether more is written into messages, or read of them, than their number.
+    pub reads_payloads: bool,
     /// The kind of the values in its messages, for transports that carry samples in a form of
     /// their own.
     pub value_kind: Kind,
@@ -174,6 +176,7 @@ impl CaseProfile {
             pause: Span(0),
             queue_depth: 1,
             has_many_lengths: false,
+            reads_payloads: case.check,
             value_kind: Kind::default(),
             stamps_at_server: false,
             is_one_way: false,

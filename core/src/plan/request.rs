@@ -354,6 +354,7 @@ fn check_together(case: &Case) -> Result<(), UsageError> {
         wait: case.wait,
         traffic: if profile.is_one_sided { Traffic::OneSided } else { profile.traffic },
         settings: &case.settings,
+        reads_payloads: profile.reads_payloads,
     };
     (case.transport.descriptor().check)(&request).map_err(UsageError)
 }

@@ -21,7 +21,7 @@ pub struct Descriptor {
     pub traffic: &'static [Traffic],
     /// Whether a message may be lost without an error.
     pub loses: bool,
-    /// Whether messages keep their order.
+    /// Whether messages keep their order, whatever is set.
     pub ordered: bool,
     /// Whether it simulates the other end, so that one process plays both roles one after the
     /// other.
@@ -57,6 +57,8 @@ pub struct Descriptor {
     pub check: fn(&TransportRequest<'_>) -> Result<(), String>,
     /// Of a transport that may lose messages: whether it may with these settings.
     pub loses_with: fn(&Settings) -> bool,
+    /// Of a transport that may reorder messages: whether it keeps their order with these settings.
+    pub ordered_with: fn(&Settings) -> bool,
     /// Whether each post, with these settings, makes a completion that says when it was done.
     pub completes_each: fn(&Settings) -> bool,
     /// The NUMA node of the adapter that an end would use, where there is one and it is known.
@@ -99,6 +101,7 @@ impl Descriptor {
             available: || Ok(()),
             check: |_| Ok(()),
             loses_with: |_| true,
+            ordered_with: |_| false,
             completes_each: |_| false,
             numa_node: |_, _| None,
             device_path: |_| None,

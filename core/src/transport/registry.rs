@@ -79,6 +79,11 @@ impl TransportKind {
         self.descriptor().loses && (self.descriptor().loses_with)(settings)
     }
 
+    /// Whether the messages of a connection keep their order, with these settings.
+    pub fn keeps_order(self, settings: &Settings) -> bool {
+        self.descriptor().ordered || (self.descriptor().ordered_with)(settings)
+    }
+
     /// The transport that carries nothing.
     pub const INSTRUMENT: TransportKind = TransportKind::Null;
 
@@ -126,6 +131,23 @@ mod tests {
             assert_eq!(serde_json::to_value(kind).unwrap(), *kind.name());
             assert_eq!(kind.descriptor().about, transport.about);
         }
+    }
+
+    #[test]
+    fn order_and_loss_are_known_before_anything_runs() {
+        let with = |values: &[(&str, &str)]| {
+            let settings = Settings::of_values(values.iter().copied()).unwrap();
+            let kind = TransportKind::Verbs;
+            (kind.keeps_order(&settings), kind.loses(&settings))
+        };
+        for service in ["rc", "xrc", "dc"] {
+            assert_eq!(with(&[("service", service)]), (true, false));
+        }
+        assert_eq!(with(&[("service", "uc")]), (true, true));
+        assert_eq!(with(&[("service", "srd")]), (false, false));
+        assert_eq!(with(&[("queue-pairs", "2")]), (false, false));
+        assert!(TransportKind::Tcp.keeps_order(&Settings::default()));
+        assert!(!TransportKind::Udp.keeps_order(&Settings::default()));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct TransportRequest<'a> {
     pub traffic: Traffic,
     /// The settings.
     pub settings: &'a Settings,
+    /// Whether more is written into messages, or read of them, than their number.
+    pub reads_payloads: bool,
 }
 
 /// The address at which an end is reachable: from this host only, unless requested otherwise.

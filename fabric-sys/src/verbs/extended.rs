@@ -126,7 +126,61 @@ pub unsafe fn reg_dm_mr(
     }
 }
 
+/// Closes what [`open_xrcd`] has opened; an errno where the provider cannot.
+///
+/// # Safety
+/// `domain` is live, and is not used again.
+pub unsafe extern "C" fn close_xrcd(domain: *mut ibv_xrcd) -> c_int {
+    // SAFETY: a live domain has a live context.
+    let around = unsafe { around((*domain).context) };
+    if around.is_null() {
+        return UNSUPPORTED;
+    }
+    // SAFETY: as above; the member is read where the table reaches so far.
+    unsafe {
+        match (*around).close_xrcd {
+            Some(call) if reaches(around, offset_of!(verbs_context, close_xrcd)) => call(domain),
+            _ => UNSUPPORTED,
+        }
+    }
+}
+
+/// The number by which the other end names a shared receive queue of an XRC domain; an errno where
+/// the provider cannot.
+///
+/// # Safety
+/// `queue` is live, and `number` may be written.
+pub unsafe fn get_srq_num(queue: *mut ibv_srq, number: *mut u32) -> c_int {
+    // SAFETY: a live queue has a live context.
+    let around = unsafe { around((*queue).context) };
+    if around.is_null() {
+        return UNSUPPORTED;
+    }
+    // SAFETY: as above; the member is read where the table reaches so far.
+    unsafe {
+        match (*around).get_srq_num {
+            Some(call) if reaches(around, offset_of!(verbs_context, get_srq_num)) => {
+                call(queue, number)
+            }
+            _ => UNSUPPORTED,
+        }
+    }
+}
+
 extended! {
+    /// Opens a domain whose receive queues several processes may name (XRC); null (with errno)
+    /// where the provider cannot.
+    ///
+    /// # Safety
+    /// `context` is live and `attributes` well formed.
+    fn open_xrcd(attributes: *mut ibv_xrcd_init_attr) -> *mut ibv_xrcd, else null_mut();
+
+    /// Makes a shared receive queue of any type; null (with errno) where the provider cannot.
+    ///
+    /// # Safety
+    /// `context` is live and `attributes` well formed.
+    fn create_srq_ex(attributes: *mut ibv_srq_init_attr_ex) -> *mut ibv_srq, else null_mut();
+
     /// Allocates memory of the device; null (with errno) where the provider cannot.
     ///
     /// # Safety

@@ -1,7 +1,9 @@
-//! libibverbs and librdmacm.
+//! libibverbs and librdmacm, and what two providers add to them.
 
+pub mod efa;
 pub mod extended;
 pub mod inline;
+pub mod mlx5;
 #[allow(
     missing_docs,
     non_camel_case_types,

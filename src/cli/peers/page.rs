@@ -82,9 +82,11 @@ wiregauge lacks it. Made from the table in `src/cli/peers/perftest.rs`, as
 [from-other-tools.md](from-other-tools.md) is.
 
 What has an option here was run on Soft-RoCE (`tests/verbs.rs`, in the [testbed](testbed.md)), but
-for these, which it lacks: `--rate-limit`, `--pkey-index` other than 0, `--service-level` and LIDs
-are built against the interface and not verified on hardware ([support.md](support.md)). What a
-device refuses ends the command before anything runs, with the option's name. A minimum as pass or
+for these, which it lacks: `--rate-limit`, `--pkey-index` other than 0, `--service-level`, LIDs,
+`--service xrc`, `dc` and `srd`, `--on-demand`, `--cq-count` and memory other than the host's are
+built against the interface and not verified on hardware ([support.md](support.md)). What a device
+refuses ends the command before anything runs, with the option's name; what the device gives back of
+its queue pairs is in the record ([rdma.md](rdma.md#options)). A minimum as pass or
 fail is `--fail-if`, which also judges whether the run can tell ([compare.md](compare.md)).
 
 ";

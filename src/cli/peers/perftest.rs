@@ -59,7 +59,7 @@ const PERFTEST_WORDS: &[Word] = &[
     option(
         &["-c", "--connection"],
         "--service NAME",
-        "rc, uc or ud, with `--transport verbs`; XRC, DC and SRD are not there",
+        "rc, uc, ud, xrc, dc or srd, with `--transport verbs`",
     ),
     option(&["-D", "--duration"], "--time TIME", "with a unit; quantiles are given as well"),
     option(&["-b", "--bidirectional"], "--direction bi", "both ways at once"),
@@ -228,13 +228,14 @@ const PERFTEST_WORDS: &[Word] = &[
     option(
         &["--use-cuda", "--use-cuda-dmabuf"],
         "--memory cuda:N",
-        "one-sided operations only; a dma-buf where both drivers can, else by address",
+        "also of sends, whose payloads are then not checked; a dma-buf where both drivers can, else \
+         by address",
     ),
     option(&["--use-rocm", "--use-rocm-dmabuf"], "--memory rocm:N", "as `--use-cuda`"),
     option(
         &["--use-ib-dm-dmabuf"],
         "--memory KIND",
-        "`device`, for one-sided operations; registered by `ibv_reg_dm_mr`",
+        "`device`: the adapter's own; registered by `ibv_reg_dm_mr`",
     ),
     nothing(
         &["--mmap", "--mmap-offset", "--use-null-mr", "--mr-per-qp"],
@@ -256,7 +257,7 @@ const PERFTEST_WORDS: &[Word] = &[
     ),
     nothing(
         &["--log-dci-streams", "--log-active-dci-streams", "--connectionless"],
-        "not there: rc, uc and ud are measured; XRC, DC and SRD are not",
+        "an initiator of DC has one stream; `--queue-pairs` makes more of them",
     ),
     nothing(
         &["--use-ooo", "--no-enhanced-reorder", "--congest-type", "--tph-mem", "--ph"],

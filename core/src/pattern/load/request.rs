@@ -53,6 +53,7 @@ impl PatternSpec for Load {
         let Spec { clients, probe, .. } = *case.spec();
         let usual = CaseProfile::of(case);
         CaseProfile {
+            reads_payloads: true,
             queue_depth: MOST_BUFFERS,
             ending: match case.topology.endpoints_of_role(Role::Server) {
                 0 | 1 => usual.ending,

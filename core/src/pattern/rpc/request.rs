@@ -88,6 +88,7 @@ impl PatternSpec for Rpc {
     fn profile(&self, case: &Case) -> CaseProfile {
         let spec = case.spec::<Spec>();
         CaseProfile {
+            reads_payloads: true,
             has_many_lengths: true,
             ending: Ending::ServersAfterClients,
             queue_depth: slots(case.size),

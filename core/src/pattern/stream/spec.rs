@@ -84,6 +84,7 @@ impl PatternSpec for Stream {
     fn profile(&self, case: &Case) -> CaseProfile {
         let spec = case.spec::<Spec>();
         CaseProfile {
+            reads_payloads: true,
             traffic: Traffic::Forward,
             stamps_at_server: true,
             is_one_way: true,

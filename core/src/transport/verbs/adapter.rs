@@ -1,11 +1,12 @@
 //! Chooses the device, port and GID of an end, or says why none fits.
 
 use super::asked::Asked;
-use super::options::{OnDemand, device};
+use super::options::{OnDemand, device, service, shares_receives};
 use super::resources::{Context, Domain, Owned, errno};
+use super::service::Service;
 use crate::host::Tree;
 use crate::transport::per_end::{Number, PerEnd};
-use crate::transport::{Result, Role, Settings, SetupError};
+use crate::transport::{Operation, Result, Role, Settings, SetupError};
 use crate::units::counted;
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{self, Verbs};
@@ -124,20 +125,58 @@ impl Adapter {
 }
 
 impl Adapter {
-    /// Refuses pages on demand where the device has none.
+    /// Refuses pages on demand where the device, or its service type, has none for an operation.
     pub fn check_on_demand(&self, asked: OnDemand) -> Result<()> {
-        let (explicit, implicit) = self.domain.parent.pages_on_demand();
-        let can = if asked == OnDemand::Implicit { implicit } else { explicit };
-        ensure!(
-            can,
+        let attributes = self.domain.parent.further_attributes().unwrap_or_default();
+        let supported = on_demand_refusal(&attributes, asked, &self.settings).map_or(Ok(()), Err);
+        supported.map_err(|without| {
             SetupError::NotAllowed(format!(
-                "{} does not support --on-demand {}: leave it out, and all pages are locked",
+                "{} does not support --on-demand {}{without}: leave it out, and all pages are \
+                 locked",
                 self.name,
                 asked.name()
             ))
-        );
-        Ok(())
+        })
     }
+}
+
+/// What a device has no pages on demand with, after "does not support": nothing at all, or a
+/// service type with an operation. `None`: it has what is asked for, or its provider does not say.
+fn on_demand_refusal(
+    attributes: &ibv_device_attr_ex,
+    asked: OnDemand,
+    settings: &Settings,
+) -> Option<String> {
+    let wanted = match asked {
+        OnDemand::Explicit => IBV_ODP_SUPPORT,
+        OnDemand::Implicit => IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,
+    };
+    let odp = &attributes.odp_caps;
+    if odp.general_caps & u64::from(wanted) != u64::from(wanted) {
+        return Some(String::new());
+    }
+    let service = service(settings);
+    let of_service = match service {
+        Service::Rc => odp.per_transport_caps.rc_odp_caps,
+        Service::Uc => odp.per_transport_caps.uc_odp_caps,
+        Service::Ud => odp.per_transport_caps.ud_odp_caps,
+        Service::Xrc => attributes.xrc_odp_caps,
+        // Their own interfaces have them; a registration or a completion says it.
+        Service::Dc | Service::Srd => return None,
+    };
+    let receive = match shares_receives(settings) {
+        true => IBV_ODP_SUPPORT_SRQ_RECV,
+        false => IBV_ODP_SUPPORT_RECV,
+    };
+    let operation = settings.operation();
+    let needed = match operation {
+        Operation::Send | Operation::SendImm => IBV_ODP_SUPPORT_SEND | receive,
+        Operation::Write | Operation::WriteImm => IBV_ODP_SUPPORT_WRITE,
+        Operation::Read => IBV_ODP_SUPPORT_READ,
+        Operation::FetchAdd | Operation::CompareSwap => IBV_ODP_SUPPORT_ATOMIC,
+    };
+    (of_service & needed != needed)
+        .then(|| format!(" with --service {} and --operation {}", service.name(), operation.name()))
 }
 
 fn refused(sentence: String) -> SetupError {
@@ -271,6 +310,28 @@ mod tests {
         let old = worth(&gid("::ffff:10.9.0.1"), "IB/RoCE v1\n");
         assert!(v4 > global && global > link && link > old, "{v4:?} {global:?} {link:?} {old:?}");
         assert_eq!(worth(&[0; 16], "RoCE v2"), None);
+    }
+
+    #[test]
+    fn pages_on_demand_are_held_against_the_service_and_the_operation() {
+        let mut attributes = ibv_device_attr_ex::default();
+        let refused = |attributes: &ibv_device_attr_ex, asked, values: &[(&str, &str)]| {
+            let settings = Settings::of_values(values.iter().copied()).unwrap();
+            on_demand_refusal(attributes, asked, &settings)
+        };
+        let explicit = OnDemand::Explicit;
+        assert_eq!(refused(&attributes, explicit, &[]), Some(String::new()));
+        attributes.odp_caps.general_caps = IBV_ODP_SUPPORT.into();
+        attributes.odp_caps.per_transport_caps.rc_odp_caps =
+            IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+        assert_eq!(refused(&attributes, explicit, &[]), None);
+        assert!(refused(&attributes, OnDemand::Implicit, &[]).is_some());
+        let read = refused(&attributes, explicit, &[("operation", "read")]);
+        assert_eq!(read.unwrap(), " with --service rc and --operation read");
+        assert!(refused(&attributes, explicit, &[("shared-receive-queue", "on")]).is_some());
+        assert!(refused(&attributes, explicit, &[("service", "xrc")]).is_some());
+        attributes.xrc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_SRQ_RECV;
+        assert_eq!(refused(&attributes, explicit, &[("service", "xrc")]), None);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::adapter::{Adapter, mtu_bytes};
 use super::ece::EceOptions;
-use super::options::Service;
 use super::order::MOST_QUEUE_PAIRS;
+use super::service::Service;
 use crate::transport::{Blob, Operation, Result, SetupError};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,6 +19,12 @@ pub struct Address {
     pub size: u64,
     /// The queue pairs: each one's number, and that of its first packet.
     pub pairs: Vec<(u32, u32)>,
+    /// The same of those that only receive: of XRC one for each that sends, of DC the target.
+    pub receivers: Vec<(u32, u32)>,
+    /// The number of the XRC receive queue.
+    pub shared: u32,
+    /// What initiators of dynamic connections must show.
+    pub target_key: u64,
     /// The port's LID: the address on InfiniBand.
     pub lid: u16,
     /// The GID: the address on Ethernet.
@@ -41,8 +47,8 @@ pub struct Address {
     pub cm: Option<std::net::SocketAddr>,
 }
 
-/// The longest blob that an address can be: 8 B for a queue pair, and the rest.
-const MOST_BLOB: usize = 256 + 8 * MOST_QUEUE_PAIRS as usize;
+/// The longest blob that an address can be: 8 B for a queue pair, of XRC two of them, and the rest.
+const MOST_BLOB: usize = 256 + 16 * MOST_QUEUE_PAIRS as usize;
 
 impl Address {
     /// As the control channel carries it.
@@ -72,9 +78,11 @@ impl Address {
         let alike = (other.service, other.operation, other.size)
             == (own.service, own.operation, own.size)
             && other.ece.is_some() == own.ece.is_some()
-            && other.pairs.len() == own.pairs.len();
-        // The numbers of queue pairs and of packets have 24 bits.
-        let small = other.pairs.iter().all(|(qp, psn)| *qp < 1 << 24 && *psn < 1 << 24);
+            && (other.pairs.len(), other.receivers.len()) == (own.pairs.len(), own.receivers.len());
+        // The numbers of queue pairs, of packets and of receive queues have 24 bits.
+        let mut numbers = other.pairs.iter().chain(&other.receivers);
+        let small = numbers.all(|(qp, psn)| *qp < 1 << 24 && *psn < 1 << 24);
+        let small = small && other.shared < 1 << 24;
         let sound = other.slots > 0 && other.stride >= other.size && small;
         ensure!(alike && sound, SetupError::Address);
         if (own.lid == 0) != (other.lid == 0) {
@@ -114,6 +122,9 @@ mod tests {
             operation: Operation::Send,
             size: 64,
             pairs: vec![(17, 0x00ab_cdef), (18, 1)],
+            receivers: Vec::new(),
+            shared: 0,
+            target_key: 0,
             lid: 0,
             gid: [7; 16],
             mtu: 1024,
@@ -140,6 +151,13 @@ mod tests {
         let fewer = Address { pairs: vec![(17, 1)], ..address() };
         assert!(Address::read(&fewer.blob(), &own).is_err());
         let beyond = Address { pairs: vec![(17, 1), (1 << 24, 1)], ..address() };
+        assert!(Address::read(&beyond.blob(), &own).is_err());
+        let receives = Address { receivers: vec![(19, 1)], ..address() };
+        assert!(Address::read(&receives.blob(), &own).is_err());
+        assert_eq!(Address::read(&receives.blob(), &receives).unwrap(), receives);
+        let beyond = Address { receivers: vec![(1 << 24, 1)], ..address() };
+        assert!(Address::read(&beyond.blob(), &receives).is_err());
+        let beyond = Address { shared: 1 << 24, ..address() };
         assert!(Address::read(&beyond.blob(), &own).is_err());
         let ece = Some(EceOptions { vendor: 1, options: 2 });
         assert!(Address::read(&Address { ece, ..address() }.blob(), &own).is_err());

@@ -7,8 +7,9 @@
 
 use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
 use super::address::path_mtu;
-use super::options::{Service, service};
+use super::options::service;
 use super::resources::{Owned, QueuePair, done};
+use super::service::Service;
 use super::states::End;
 use crate::host::{self, Tree};
 use crate::transport::setup::Deadline;
@@ -72,7 +73,7 @@ impl Connection {
         let mut raw = std::ptr::null_mut();
         let space = match self.service {
             Service::Ud => RDMA_PS_UDP,
-            Service::Rc | Service::Uc => RDMA_PS_TCP,
+            _ => RDMA_PS_TCP,
         };
         // SAFETY: a live channel and room for the answer.
         let value = unsafe {
@@ -226,7 +227,7 @@ impl Connection {
             let (ud, connected) = (&event.param.ud, &event.param.conn);
             let (data, length) = match self.service {
                 Service::Ud => (ud.private_data, ud.private_data_len),
-                Service::Rc | Service::Uc => (connected.private_data, connected.private_data_len),
+                _ => (connected.private_data, connected.private_data_len),
             };
             let is_request = event.event == RDMA_CM_EVENT_CONNECT_REQUEST && !event.id.is_null();
             let has_data = is_request && !data.is_null();

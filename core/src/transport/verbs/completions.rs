@@ -15,7 +15,7 @@ impl VerbsEndpoint {
     #[inline(always)]
     pub(super) fn receive(&mut self, events: &mut Events) {
         let Some(found) = self.poll_queue(|queues| &queues.receive, events.most()) else { return };
-        let header = if self.is_datagram() { GRH as u32 } else { 0 };
+        let header = if self.has_header() { GRH as u32 } else { 0 };
         for number in 0..found {
             let completion = &self.lists.completions[number];
             if completion.status != IBV_WC_SUCCESS {
@@ -24,6 +24,12 @@ impl VerbsEndpoint {
             }
             let slot = completion.wr_id as u32;
             self.handed[self.handed_count] = slot;
+            if let Some(numbers) = &mut self.numbers {
+                // SAFETY: the member of both views is a number; only of a send with an immediate
+                // value it is looked at.
+                let immediate = unsafe { completion.__bindgen_anon_1.imm_data };
+                numbers.note(self.handed_count, u32::from_be(immediate));
+            }
             self.handed_count += 1;
             let length = match self.config.operation {
                 // The message lies where the immediate value says, and not where the receive was.

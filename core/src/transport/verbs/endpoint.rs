@@ -9,10 +9,12 @@ use super::cm::Connection;
 use super::counters::Counters;
 use super::errors::Errors;
 use super::memory::{Memory, Ring};
-use super::options::{CallStyle, Service};
+use super::numbers::Numbers;
+use super::options::CallStyle;
 use super::order::Order;
 use super::queues::{Queues, codes_of};
 use super::resources::AddressHandle;
+use super::service::Service;
 use crate::transport::counter::FinalCounters;
 use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::*;
@@ -36,6 +38,11 @@ pub(super) struct Lists {
 pub(super) struct EndpointConfig {
     pub service: Service,
     pub operation: Operation,
+    /// Whether each classic work request names its receiver, which takes the place of the remote
+    /// memory there: sends of datagrams.
+    pub names_receiver: bool,
+    /// Whether payloads are numbered and not read.
+    pub is_numbered: bool,
     pub posting: CallStyle,
     pub polling: CallStyle,
     /// Every n-th send of a queue pair makes a completion.
@@ -74,6 +81,8 @@ pub struct VerbsEndpoint {
     /// The queue pair of the first of them.
     pub(super) first: usize,
     pub(super) order: Order,
+    /// The numbers of messages whose payloads are not read.
+    pub(super) numbers: Option<Box<Numbers>>,
     /// The completed sends that polls have reported.
     reported: u64,
     idle: u32,
@@ -111,8 +120,8 @@ pub(super) const LOOK_AFTER: u32 = 64;
 pub(super) const READ_ASYNC_AFTER: u32 = 1 << 20;
 
 impl VerbsEndpoint {
-    /// The endpoint of queue pairs that may send. Datagrams have a route to the other end and its
-    /// key.
+    /// The endpoint of queue pairs that may send. What is routed has a route to the other end, and
+    /// datagrams its key.
     pub(super) fn new(
         queues: Queues,
         memory: Memory,
@@ -126,7 +135,11 @@ impl VerbsEndpoint {
         let target = Ring::new(other.memory, other.stride, other.slots.into());
         let awaited = memory.layout.arrivals();
         let mut endpoint = VerbsEndpoint {
-            order: Order::new(queues.pairs.len(), config.signal_every),
+            order: match config.service.completes_each() {
+                true => Order::scattered(queues.pairs.len(), config.send_depth),
+                false => Order::new(queues.pairs.len(), config.signal_every),
+            },
+            numbers: None,
             lent: std::collections::VecDeque::with_capacity(memory.layout.arriving),
             queues,
             route,
@@ -171,9 +184,14 @@ impl VerbsEndpoint {
             if matches!(self.config.operation, Operation::Write | Operation::Read) {
                 send.wr.rdma = rdma(0, self.other.key);
             }
-            if let Some((route, key_of_other)) = &self.route {
+            if self.config.names_receiver
+                && let Some((route, key_of_other)) = &self.route
+            {
                 send.wr.ud.ah = route.raw();
                 send.wr.ud.remote_qkey = *key_of_other;
+            }
+            if self.config.service == Service::Xrc {
+                send.qp_type.xrc.remote_srqn = self.other.shared;
             }
             let receive = &mut lists.receives[number];
             receive.sg_list = &mut lists.receive_pieces[number];
@@ -231,10 +249,35 @@ impl VerbsEndpoint {
         }
     }
 
-    /// Whether its messages are datagrams.
+    /// Whether a receive puts a header before the payload.
     #[inline(always)]
-    pub(super) fn is_datagram(&self) -> bool {
-        self.config.service == Service::Ud
+    pub(super) fn has_header(&self) -> bool {
+        self.config.service.has_header()
+    }
+
+    /// The number of the message that has arrived in this slot, where payloads are not read.
+    #[inline(never)]
+    fn number_of(&self, slot: Slot) -> Option<u64> {
+        let (numbers, slot) = (self.numbers.as_ref()?, slot.number());
+        let handed = &self.handed[..self.handed_count];
+        let place = match self.config.operation {
+            // It lies elsewhere than its receive: its slot tells the number.
+            Operation::WriteImm => 0,
+            _ => handed.iter().position(|place| *place as usize == slot)?,
+        };
+        Some(numbers.number(place, slot))
+    }
+
+    /// A message that is not read: its number, as much of it as fits.
+    #[inline(never)]
+    fn numbered(&mut self, arrival: &Arrival) -> &[u8] {
+        let number = self.number_of(arrival.slot).unwrap_or(u64::MAX).to_le_bytes();
+        let at = self.memory.layout.at(arrival.slot);
+        let length = (arrival.length as usize).min(self.memory.layout.size);
+        let message = self.memory.bytes(at, length);
+        let front = length.min(number.len());
+        message[..front].copy_from_slice(&number[..front]);
+        message
     }
 
     /// Sleeps until an armed queue or the device has an event, or for this long.
@@ -280,6 +323,15 @@ impl Endpoint for VerbsEndpoint {
     }
 
     #[inline(always)]
+    fn message(&mut self, arrival: &Arrival) -> &[u8] {
+        if self.config.is_numbered {
+            return self.numbered(arrival);
+        }
+        let memory = self.payload(arrival.slot);
+        &memory[..(arrival.length as usize).min(memory.len())]
+    }
+
+    #[inline(always)]
     fn post(&mut self, slot: Slot, length: usize) -> Posted {
         let place = self.staged;
         if place == MOST_EVENTS || self.is_full() {
@@ -293,7 +345,12 @@ impl Endpoint for VerbsEndpoint {
             self.memory.bytes(at + length, 1)[0] = target.marker;
             length += 1;
         }
+        // An answer carries the number of what it answers.
+        let mut carried = number as u32;
         if slot.has_arrived() {
+            if self.config.is_numbered {
+                carried = self.number_of(slot).map_or(carried, |number| number as u32);
+            }
             self.lend(slot.number() as u32);
         }
         let signalled =
@@ -310,12 +367,12 @@ impl Endpoint for VerbsEndpoint {
         let send = &mut lists.sends[place];
         send.wr_id = number;
         send.send_flags = self.flags | signalled;
-        if self.config.service == Service::Ud {
+        if self.config.names_receiver {
             send.wr.ud.remote_qpn = self.other.pairs[pair].0;
         }
         match operation {
             Operation::Send => {}
-            Operation::SendImm => send.__bindgen_anon_1.imm_data = (number as u32).to_be(),
+            Operation::SendImm => send.__bindgen_anon_1.imm_data = carried.to_be(),
             Operation::WriteImm => {
                 send.__bindgen_anon_1.imm_data = (target.slot() as u32).to_be();
                 send.wr.rdma = rdma(address, self.other.key);

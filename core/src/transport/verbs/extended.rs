@@ -1,25 +1,38 @@
 //! Posting by `ibv_wr_start` to `ibv_wr_complete`.
 
 use super::endpoint::VerbsEndpoint;
-use super::options::Service;
+use super::service::Service;
 use crate::transport::Operation;
+use fabric_sys::verbs::mlx5::mlx5dv_qp_ex;
 use fabric_sys::verbs::types::*;
 
 /// What a provider that lacks a call is taken to have returned.
 const UNSUPPORTED: i32 = libc::EOPNOTSUPP;
 
+/// Where the work requests of a queue pair go.
+#[derive(Clone, Copy)]
+enum Receiver {
+    /// To the queue pair that it is connected to.
+    Connected,
+    /// To the queue pair of this number, which has this key, by this way.
+    Datagram(*mut ibv_ah, u32, u32),
+    /// To the one that it is connected to, into the receive queue of this number.
+    Queue(u32),
+    /// To the target of this number, which has this key, by this way.
+    Target(*mut mlx5dv_qp_ex, *mut ibv_ah, u32, u64),
+}
+
 impl VerbsEndpoint {
     /// Hands the list over, request by request, each queue pair its share; 0 or an errno.
     #[inline(always)]
     pub(super) fn ring_extended(&mut self) -> i32 {
-        let library = self.memory.registration.library;
         for head in 0..self.queues.pairs.len().min(self.staged) {
             let pair = self.pair_of(head);
-            // SAFETY: a live queue pair that was made as an extended one.
-            let qp = unsafe { (library.ibv_qp_to_qp_ex)(self.queues.pairs[pair].raw()) };
-            // SAFETY: as above; the calls follow the order that the manual asks for, between a
-            // start and a complete, with memory that is registered and left alone until completion.
-            let error = unsafe { self.ring_through(qp, head) }.unwrap_or(UNSUPPORTED);
+            let qp = self.extended_pair(pair);
+            // SAFETY: a live queue pair that was made as an extended one; the calls follow the
+            // order that the manual asks for, between a start and a complete, with memory that is
+            // registered and left alone until completion.
+            let error = unsafe { self.ring_through(qp, pair, head) }.unwrap_or(UNSUPPORTED);
             if error != 0 {
                 return error;
             }
@@ -27,12 +40,42 @@ impl VerbsEndpoint {
         0
     }
 
+    /// A queue pair that was made as an extended one.
+    #[inline(always)]
+    fn extended_pair(&self, pair: usize) -> *mut ibv_qp_ex {
+        let library = self.memory.registration.library;
+        // SAFETY: a live queue pair that was made as an extended one.
+        unsafe { (library.ibv_qp_to_qp_ex)(self.queues.pairs[pair].raw()) }
+    }
+
+    /// Where the work requests of a queue pair go; `None`: nobody can be named.
+    #[inline(always)]
+    fn receiver_of(&self, qp: *mut ibv_qp_ex, pair: usize) -> Option<Receiver> {
+        Some(match self.config.service {
+            Service::Rc | Service::Uc => Receiver::Connected,
+            Service::Xrc => Receiver::Queue(self.other.shared),
+            Service::Ud | Service::Srd => {
+                let (route, key) = self.route.as_ref()?;
+                Receiver::Datagram(route.raw(), self.other.pairs.get(pair)?.0, *key)
+            }
+            Service::Dc => {
+                let (route, _) = self.route.as_ref()?;
+                let library = self.queues.maker.addresses()?;
+                // SAFETY: a live queue pair that this library has made as an extended one.
+                let own = unsafe { (library.mlx5dv_qp_ex_from_ibv_qp_ex)(qp) };
+                let (number, _) = *self.other.receivers.first()?;
+                Receiver::Target(own, route.raw(), number, self.other.target_key)
+            }
+        })
+    }
+
     /// Posts the sends of the list that belong to the queue pair of the one at `head`.
     ///
     /// # Safety
-    /// `qp` is that live extended queue pair.
+    /// `qp` is that live extended queue pair, of number `pair`.
     #[inline(always)]
-    unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex, head: usize) -> Option<i32> {
+    unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex, pair: usize, head: usize) -> Option<i32> {
+        let receiver = self.receiver_of(qp, pair)?;
         // SAFETY: the caller's promise; the two members of the union that are read hold integers,
         // the list is zeroed when it is made, and what `post` has not written is not handed over.
         unsafe {
@@ -61,10 +104,7 @@ impl VerbsEndpoint {
                         ((*qp).wr_atomic_cmp_swp?)(qp, key, address, at.compare_add, at.swap);
                     }
                 }
-                if self.config.service == Service::Ud {
-                    let to = send.wr.ud;
-                    ((*qp).wr_set_ud_addr?)(qp, to.ah, to.remote_qpn, to.remote_qkey);
-                }
+                address_to(qp, receiver)?;
                 if self.queues.inline {
                     let length = piece.length as usize;
                     ((*qp).wr_set_inline_data?)(qp, piece.addr as *mut _, length);
@@ -75,4 +115,48 @@ impl VerbsEndpoint {
             Some(((*qp).wr_complete?)(qp))
         }
     }
+
+    /// Posts a signalled write without memory to this queue pair; whether it was taken.
+    #[cold]
+    pub(super) fn post_nothing_extended(&self, pair: usize, request: u64) -> bool {
+        let qp = self.extended_pair(pair);
+        // SAFETY: a live queue pair that was made as an extended one, which may write; the request
+        // has no memory.
+        unsafe { self.write_nothing(qp, pair, request) == Some(0) }
+    }
+
+    /// # Safety
+    /// As for [`Self::ring_through`].
+    unsafe fn write_nothing(&self, qp: *mut ibv_qp_ex, pair: usize, request: u64) -> Option<i32> {
+        let receiver = self.receiver_of(qp, pair)?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            ((*qp).wr_start?)(qp);
+            ((*qp).wr_id, (*qp).wr_flags) = (request, IBV_SEND_SIGNALED);
+            ((*qp).wr_rdma_write?)(qp, self.other.key, self.other.memory);
+            address_to(qp, receiver)?;
+            ((*qp).wr_set_sge_list?)(qp, 0, std::ptr::null());
+            Some(((*qp).wr_complete?)(qp))
+        }
+    }
+}
+
+/// Names the receiver of the work request that was begun last.
+///
+/// # Safety
+/// `qp` is a live extended queue pair between a start and a complete, and the receiver is of it.
+#[inline(always)]
+unsafe fn address_to(qp: *mut ibv_qp_ex, receiver: Receiver) -> Option<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match receiver {
+            Receiver::Connected => {}
+            Receiver::Datagram(way, number, key) => ((*qp).wr_set_ud_addr?)(qp, way, number, key),
+            Receiver::Queue(number) => ((*qp).wr_set_xrc_srqn?)(qp, number),
+            Receiver::Target(own, way, number, key) => {
+                ((*own).wr_set_dc_addr?)(own, way, number, key);
+            }
+        }
+    }
+    Some(())
 }

@@ -41,11 +41,7 @@ const LINE: usize = 64;
 /// # Errors
 /// The device has none.
 pub fn device_bytes(context: &Context, name: &str) -> Result<usize> {
-    let mut attributes = ibv_device_attr_ex::default();
-    let (none, size) = (std::ptr::null(), size_of_val(&attributes));
-    // SAFETY: a live context and room for the answer.
-    let error = unsafe { extended::query_device_ex(context.raw(), none, &mut attributes, size) };
-    let most = if error == 0 { attributes.max_dm_size } else { 0 };
+    let most = context.further_attributes().map_or(0, |attributes| attributes.max_dm_size);
     ensure!(
         most > 0,
         SetupError::NotAllowed(format!(

@@ -1,9 +1,12 @@
-//! `verbs`: RDMA through libibverbs, by the service types RC, UC and UD.
+//! `verbs`: RDMA through libibverbs, by the service types RC, UC, UD, XRC, and of two providers DC
+//! and SRD.
 //!
-//! * Control: `adapter` (device, port, GID), `resources` (what the library makes), `queues` (how
-//!   deep), `bounds` (at most), `address` (what the ends tell each other), `states` (of a queue
-//!   pair) and `asked` (its attributes), `cm` (the connection manager instead), `ece` (a vendor's
-//!   options), `memory_kind`, `foreign` and `gpu` (memory that is not this host's), this file.
+//! * Control: `service` (what each type supports), `options` and `checks` (what goes together),
+//!   `adapter` (device, port, GID), `resources` (what the library makes), `queue_pair` (and what
+//!   makes one, `srd` of EFA), `queues` (how deep), `bounds` (at most), `address` (what the ends
+//!   tell each other), `states` (of a queue pair) and `asked` (its attributes), `cm` (the
+//!   connection manager instead), `ece` (a vendor's options), `memory_kind`, `foreign` and `gpu`
+//!   (memory that is not this host's) and `numbers` (of messages there), this file.
 //! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
 //!   posting, `order` for several queue pairs, `watch` for writes, `memory` for the slots. For one
 //!   queue pair there is `lean` instead, with `prepared` requests and its own order (`single`);
@@ -17,6 +20,7 @@ mod adapter;
 pub mod address;
 mod asked;
 mod bounds;
+mod checks;
 mod cm;
 mod completions;
 mod counters;
@@ -29,15 +33,19 @@ mod gpu;
 mod lean;
 mod memory;
 mod memory_kind;
+mod numbers;
 mod options;
 mod order;
 mod path;
 mod prepared;
+mod queue_pair;
 mod queues;
 mod receives;
 mod resources;
 mod sends;
+mod service;
 mod single;
+mod srd;
 mod stamps;
 mod states;
 mod watch;
@@ -55,11 +63,12 @@ pub use endpoint::VerbsEndpoint;
 pub use lean::LeanEndpoint;
 use memory::{Layout, Memory};
 use memory_kind::MemoryKind;
-use options::Service;
+use numbers::{Numbered, Numbers};
 pub use path::{Lean, LeanSend, LeanWrite};
 use queues::{Depths, Queues};
-use resources::SharedReceives;
-use states::End;
+use resources::{QueuePair, SharedReceives};
+use service::Service;
+use states::{End, Part};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -82,7 +91,7 @@ const TRIED_BYTES: usize = 128 << 10;
 
 /// The verbs transport.
 pub const DESCRIPTOR: Descriptor = Descriptor {
-    about: "RDMA verbs: RC, UC and UD, by message, write, read and atomic",
+    about: "RDMA verbs: RC, UC, UD, XRC, DC and SRD, by message, write, read and atomic",
     largest: Bytes::MIB.0 * 1024,
     traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both, Traffic::OneSided],
     loses: true,
@@ -91,12 +100,15 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     settings: options::TABLE,
     path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
     memory_beside_slots,
-    queues: |settings| settings.count32("queue-pairs").unwrap_or(1),
+    queues: options::addressed,
     available,
-    check: options::check,
+    check: checks::check,
     loses_with: |settings| options::service(settings).loses(),
+    ordered: false,
+    ordered_with: options::keeps_order,
     completes_each: |settings| {
-        options::signalled(settings) == Some(1) || options::stamps_complete(settings)
+        let each = options::signalled(settings) == Some(1) || options::stamps_complete(settings);
+        each || options::service(settings).completes_each()
     },
     numa_node: |settings, role| {
         rdma_node(&Tree::default(), options::device(settings, role).as_deref())
@@ -148,7 +160,8 @@ fn open(setup: &Setup) -> Result<Opening> {
 /// queues of its own, and their messages arrive in the same slots: a server of many clients has as
 /// many receives as it was given, however many clients there are.
 fn open_several(setup: &Setup, ends: u32) -> Result<Vec<Opening>> {
-    if !setup.settings.flag("shared-receive-queue") {
+    let shares_already = options::service(&setup.settings).shares_receives();
+    if shares_already || !setup.settings.flag("shared-receive-queue") {
         return (0..ends).map(|_| open(setup)).collect();
     }
     let operation = setup.settings.operation();
@@ -191,8 +204,8 @@ fn memory_of(
 ) -> Result<Memory> {
     bounds::check_pairs(depths.pairs, &adapter.name, &adapter.device)?;
     let (size, receives) = (setup.size.max(1), depths.receives as usize);
-    let is_datagram = options::service(&setup.settings) == Service::Ud;
-    let layout = Layout::new(size, depths.slots * ends, receives, is_datagram);
+    let has_header = options::service(&setup.settings).has_header();
+    let layout = Layout::new(size, depths.slots * ends, receives, has_header);
     bounds::check_memory(&layout, &depths)?;
     Memory::new(adapter, layout, kind)
 }
@@ -209,12 +222,16 @@ fn open_on(setup: &Setup, adapter: Adapter, parts: Parts) -> Result<Opening> {
     }
     let Parts { depths, memory, shared, fills_receives } = parts;
     let layout = memory.layout;
-    let queues = Queues::new(setup, &adapter, depths, shared)?;
-    let mut pairs = Vec::new();
-    for qp in &queues.pairs {
-        states::initialise(qp, &adapter, service, datagram_key(setup))?;
-        // The number of the first packet has 24 bits.
-        pairs.push((qp.number(), u32::from_le_bytes(setup::random()?) & 0x00ff_ffff));
+    let target_key = states::target_key(&setup.cookie);
+    let queues = Queues::new(setup, &adapter, depths, (shared, target_key))?;
+    let initialise =
+        |qp, part| states::initialise(qp, &adapter, (service, part), datagram_key(setup));
+    queues.pairs.iter().try_for_each(|qp| initialise(qp, Part::Sends))?;
+    for qp in &queues.receivers {
+        initialise(qp, Part::Receives)?;
+        if service == Service::Dc {
+            states::ready_target(qp, &adapter, mtu)?;
+        }
     }
     let mut connection =
         options::by_manager(settings).then(|| Connection::new(setup)).transpose()?;
@@ -226,7 +243,10 @@ fn open_on(setup: &Setup, adapter: Adapter, parts: Parts) -> Result<Opening> {
         service,
         operation: settings.operation(),
         size: setup.size.max(1) as u64,
-        pairs,
+        pairs: numbered(&queues.pairs)?,
+        receivers: numbered(&queues.receivers)?,
+        shared: queues.shared_number,
+        target_key,
         lid: if is_ethernet(&adapter.attributes) { 0 } else { adapter.attributes.lid },
         gid: adapter.gid,
         mtu,
@@ -244,6 +264,12 @@ fn open_on(setup: &Setup, adapter: Adapter, parts: Parts) -> Result<Opening> {
     Ok(Opening::new(address, move |other| end.connect(other)))
 }
 
+/// The numbers of queue pairs, each with that of its first packet, which has 24 bits.
+fn numbered(pairs: &[QueuePair]) -> Result<Vec<(u32, u32)>> {
+    let of = |qp: &QueuePair| Ok((qp.number(), u32::from_le_bytes(setup::random()?) & 0x00ff_ffff));
+    pairs.iter().map(of).collect()
+}
+
 /// The options of its vendor that the adapter offers, where they are asked for.
 fn offered_options(
     settings: &Settings,
@@ -252,6 +278,28 @@ fn offered_options(
 ) -> Result<Option<EceOptions>> {
     let first = queues.pairs.first().filter(|_| settings.flag("ece"));
     first.map(|qp| EceOptions::of(qp, device)).transpose()
+}
+
+/// Connects the queue pairs of this end to those of the other.
+fn connect_pairs(
+    queues: &Queues,
+    end: &End<'_>,
+    connection: Option<&mut Connection>,
+) -> Result<()> {
+    let (pairs, End { adapter, own, other, .. }) = (&queues.pairs, end);
+    if let Some((offered, others)) = own.ece.zip(other.ece) {
+        let agreed = offered.and(others);
+        pairs.iter().try_for_each(|qp| agreed.set(qp, &adapter.name))?;
+    }
+    match connection {
+        Some(connection) => connection.join(pairs, end)?,
+        None => pairs.iter().enumerate().try_for_each(|pair| states::connect(pair, end))?,
+    }
+    if own.service == Service::Xrc {
+        let mut receivers = queues.receivers.iter().enumerate();
+        receivers.try_for_each(|pair| states::connect_receiver(pair, end))?;
+    }
+    pairs.iter().try_for_each(|qp| states::limit_rate(qp, adapter))
 }
 
 /// The key that datagrams to this end carry.
@@ -270,28 +318,22 @@ impl HalfOpen {
         let mut effective_settings = self.effective_settings(&config, &other);
         let fills_receives = self.fills_receives;
         let HalfOpen { queues, memory, mut connection, adapter, own, setup, .. } = self;
-        let route = (config.service == Service::Ud)
+        let route = (config.service.is_routed())
             .then(|| adapter.domain.address(states::route(&adapter, &other)))
             .transpose()?;
         let route = route.map(|route| (route, datagram_key(&setup)));
         let before = Counters::below(Tree::default(), port_folder(&adapter.name, adapter.port));
+        let numbers = Numbers::of(&setup, memory.layout.arriving as u64);
         let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before);
+        endpoint.numbers = numbers;
         if fills_receives && !config.send_only && !config.watches_memory {
             resources::done(endpoint.post_receives().err().unwrap_or(0), "posting receives")?;
         }
-        let (pairs, other) = (&endpoint.queues.pairs, &endpoint.other);
-        let end = End { adapter: &adapter, own: &own, other };
-        if let Some((offered, others)) = own.ece.zip(other.ece) {
-            let agreed = offered.and(others);
-            pairs.iter().try_for_each(|qp| agreed.set(qp, &adapter.name))?;
-        }
-        match &mut connection {
-            Some(connection) => connection.join(pairs, &end)?,
-            None => pairs.iter().enumerate().try_for_each(|pair| states::connect(pair, &end))?,
-        }
-        pairs.iter().try_for_each(|qp| states::limit_rate(qp, &adapter))?;
-        let granted = pairs.first().map(|qp| states::granted(qp, own.service)).transpose()?;
-        let granted = granted.into_iter().flatten();
+        let (queues, other) = (&endpoint.queues, &endpoint.other);
+        let sets_rnr_retries = queues.maker.sets_rnr_retries();
+        let end = End { adapter: &adapter, own: &own, other, sets_rnr_retries };
+        connect_pairs(queues, &end, connection.as_mut())?;
+        let granted = states::granted(queues, &end)?.into_iter();
         effective_settings.extend(granted.map(|(name, value)| (name.to_string(), value)));
         if let Some(options) = offered_options(&setup.settings, &endpoint.queues, &adapter.name)? {
             effective_settings.push(("ece".into(), options.to_string()));
@@ -317,6 +359,7 @@ impl HalfOpen {
         // A slot whose payload the adapter reads later is free when its send has completed, and
         // that completion must come in time.
         let most = match (self.queues.inline, answered || service == Service::Ud) {
+            _ if service.completes_each() => 1,
             (true, _) => depth.div_ceil(2),
             (false, true) => 1,
             (false, false) => (depths.slots as u64 / (2 * u64::from(depths.pairs))).max(1),
@@ -328,10 +371,13 @@ impl HalfOpen {
         };
         let may_lose = service.loses() && setup.role == Role::Client;
         let patience = Some(setup.loss_after).filter(|_| may_lose && answered);
+        let sends = matches!(operation, Operation::Send | Operation::SendImm);
         EndpointConfig {
             service,
             operation,
-            posting: settings.choice("post").unwrap_or_default(),
+            names_receiver: sends && matches!(service, Service::Ud | Service::Srd),
+            is_numbered: self.numbered_by().is_some(),
+            posting: options::posting(settings),
             polling: options::polling(settings),
             signal_every,
             send_depth: depth * u64::from(depths.pairs),
@@ -342,6 +388,12 @@ impl HalfOpen {
             sleeps_for_sends: settings.text("send-wait") == Some("block") && receives_nothing,
             patience: patience.and_then(|span| span.duration().try_into().ok()),
         }
+    }
+
+    /// What tells the number of a message, where payloads are not read.
+    fn numbered_by(&self) -> Option<Numbered> {
+        let numbers = Numbers::of(&self.setup, self.depths.receives.into());
+        numbers.map(|numbers| numbers.by())
     }
 
     /// What the two ends have agreed on, and what the adapter allows.
@@ -364,6 +416,7 @@ impl HalfOpen {
             ("connect", settings.text("connect").unwrap_or_default().into()),
             ("queue_pairs", self.depths.pairs.to_string()),
             ("shared_receive_queue", on(self.queues.shared.is_some())),
+            ("order", if options::keeps_order(settings) { "kept" } else { "not kept" }.into()),
             ("mtu", address::path_mtu(&self.own, other).to_string()),
             ("inline", on(self.queues.inline)),
             ("inline_granted", self.queues.inline_granted.to_string()),
@@ -379,7 +432,17 @@ impl HalfOpen {
             ("memory", MemoryKind::of(settings, self.setup.role).to_string()),
             ("registered_by", self.memory.way.into()),
             ("on_demand", settings.text("on-demand").unwrap_or("off").into()),
+            ("relaxed_ordering", on(settings.flag("relaxed-ordering"))),
         ];
+        // No call gives these back: what the device has taken.
+        if let Some(kilobits) = adapter.asked.rate {
+            all.push(("rate_limit", format!("{kilobits} kbit/s")));
+        }
+        if let Some((count, period)) = options::moderation(settings) {
+            all.push(("cq_count", count.to_string()));
+            all.push(("cq_period", format!("{period} us")));
+        }
+        all.extend(self.numbered_by().map(|by| ("numbered_by", by.name().to_string())));
         let node = rdma_node(&Tree::default(), Some(&adapter.name));
         all.extend(node.map(|node| ("numa_node", node.to_string())));
         all.into_iter().map(|(name, value)| (name.to_string(), value)).collect()

@@ -1,43 +1,12 @@
-//! What can be asked of the verbs transport, and what of it goes together.
+//! What can be asked of the verbs transport; `checks` has what of it goes together.
 
 use super::memory_kind::MemoryKind;
 pub use super::order::MOST_QUEUE_PAIRS;
-use super::order::check_requests;
-use crate::options::{OptionDef, OptionTable, named_enum, names, parse_count};
+pub use super::service::Service;
+use crate::options::{OptionDef, OptionTable, named_enum, parse_count};
 use crate::transport::per_end::{DeviceName, Number, PerEnd};
-use crate::transport::{Operation, Role, Settings, Traffic, TransportRequest, settings};
+use crate::transport::{Role, Settings, settings};
 use crate::units::{BitRate, Bytes, Span};
-
-named_enum! {
-    /// The service type of a queue pair.
-    #[derive(Default)]
-    pub enum Service {
-        /// Reliable connection.
-        #[default]
-        Rc = "rc",
-        /// Unreliable connection: what is lost stays lost.
-        Uc = "uc",
-        /// Unreliable datagram: messages up to the MTU, each with its own address.
-        Ud = "ud",
-    }
-}
-
-impl Service {
-    /// The operations that it allows (InfiniBand specification, volume 1, table 38).
-    pub const fn operations(self) -> &'static [Operation] {
-        use Operation::*;
-        match self {
-            Service::Rc => Operation::ALL,
-            Service::Uc => &[Send, SendImm, Write, WriteImm],
-            Service::Ud => &[Send, SendImm],
-        }
-    }
-
-    /// Whether a message may be lost without an error.
-    pub const fn loses(self) -> bool {
-        !matches!(self, Service::Rc)
-    }
-}
 
 /// Up to which size payloads are copied into the work requests instead of being read by the
 /// adapter, which must grant it; `None`: up to [`INLINE_AUTO`] where the adapter can.
@@ -164,7 +133,7 @@ pub const TABLE: OptionTable = &[
         "post",
         "Post by ibv_post_send (classic) or ibv_wr_* (extended)",
     )
-    .default("classic"),
+    .default_note("classic; extended for dc and what else needs it"),
     OptionDef::choice::<CallStyle>(
         "poll",
         "Poll by ibv_poll_cq (classic) or ibv_start_poll (extended)",
@@ -190,24 +159,33 @@ pub const TABLE: OptionTable = &[
     OptionDef::count("traffic-class", "Traffic class of the global route header").limits(0, 255),
     OptionDef::count("flow-label", "Flow label of the global route header")
         .limits(0, MOST_FLOW_LABEL),
-    OptionDef::count("qp-timeout", "Wait 4.096 us x 2^N for an acknowledgement; 0: for ever (rc)")
-        .limits(0, 31)
-        .default(TIMEOUT),
-    OptionDef::count("retries", "Retries of a packet that is not acknowledged (rc)")
+    OptionDef::count(
+        "qp-timeout",
+        "Wait 4.096 us x 2^N for an acknowledgement; 0: for ever (rc, xrc, dc)",
+    )
+    .limits(0, 31)
+    .default(TIMEOUT),
+    OptionDef::count("retries", "Retries of a packet that is not acknowledged (rc, xrc, dc)")
         .limits(0, 7)
         .default(RETRIES),
-    OptionDef::count("rnr-retries", "Retries while the receiver is not ready; 7: for ever (rc)")
-        .limits(0, 7)
-        .default(RNR_RETRIES),
+    OptionDef::count(
+        "rnr-retries",
+        "Retries while the receiver is not ready; 7: for ever (rc, xrc, dc, srd)",
+    )
+    .limits(0, 7)
+    .default(RNR_RETRIES),
     OptionDef::count(
         "rnr-timer",
-        "Code of the time that a receiver asks for that is not ready (rc)",
+        "Code of the time that a receiver asks for that is not ready (rc, xrc, dc)",
     )
     .limits(0, 31)
     .default(RNR_TIMER),
-    OptionDef::count("read-depth", "Outstanding reads and atomics of each queue pair (rc)")
-        .limits(1, 255)
-        .default_note("as many as both devices allow"),
+    OptionDef::count(
+        "read-depth",
+        "Outstanding reads and atomics of each queue pair (rc, xrc, dc)",
+    )
+    .limits(1, 255)
+    .default_note("as many as both devices allow"),
     OptionDef::flag(
         "ece",
         "Exchange options of the adapters' vendor (ECE) before queue pairs connect (rc, uc)",
@@ -286,6 +264,30 @@ pub fn stamps_complete(settings: &Settings) -> bool {
     settings.text("stamp-complete") == Some("device")
 }
 
+/// Queue pairs of an end that have an address.
+pub fn addressed(settings: &Settings) -> u32 {
+    service(settings).addressed(settings.count32("queue-pairs").unwrap_or(1))
+}
+
+/// Whether messages arrive in the order of their posts: those of one queue pair, where the service
+/// keeps it.
+pub fn keeps_order(settings: &Settings) -> bool {
+    service(settings).keeps_order() && settings.count32("queue-pairs").unwrap_or(1) == 1
+}
+
+/// Whether all queue pairs of an end receive from one queue.
+pub fn shares_receives(settings: &Settings) -> bool {
+    settings.flag("shared-receive-queue") || service(settings).shares_receives()
+}
+
+/// Which calls post: those that the service needs.
+pub fn posting(settings: &Settings) -> CallStyle {
+    match service(settings).needs_extended(settings.operation()) {
+        true => CallStyle::Extended,
+        false => settings.choice("post").unwrap_or_default(),
+    }
+}
+
 /// Whether the connection manager connects.
 pub fn by_manager(settings: &Settings) -> bool {
     settings.text("connect") == Some("cm")
@@ -296,171 +298,5 @@ pub fn polling(settings: &Settings) -> CallStyle {
     match stamps_complete(settings) {
         true => CallStyle::Extended,
         false => settings.choice("poll").unwrap_or_default(),
-    }
-}
-
-/// The shortest message that has room for a number and a time.
-pub const STAMPED_SIZE: u64 = 16;
-
-/// Refuses what memory that is not this host's cannot: the CPU neither reads nor writes it.
-fn check_memory(request: &TransportRequest<'_>) -> Result<(), String> {
-    let TransportRequest { traffic, settings, .. } = *request;
-    let Some(kind) = MemoryKind::foreign(settings) else { return Ok(()) };
-    ensure!(
-        traffic == Traffic::OneSided,
-        "--memory {kind} is supported by operations that the other CPU takes no part in, since it \
-         cannot read the number of a message there: use bandwidth --operation write or read, or \
-         latency --operation read"
-    );
-    let given = ["huge-pages", "stamp-send"].into_iter().find(|name| settings.flag(name));
-    let given = given.or(on_demand(settings).map(|_| "on-demand"));
-    let given = given.or(inline(settings).filter(|bytes| *bytes > 0).map(|_| "inline"));
-    given.map_or(Ok(()), |name| {
-        Err(format!(
-            "--{name} does not work with --memory {kind}: use --memory host, or leave it out"
-        ))
-    })
-}
-
-/// The largest path MTU of InfiniBand.
-const LARGEST_MTU: u64 = 4096;
-
-/// Checks what goes together; the error says what is supported.
-pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
-    let TransportRequest { size, wait, traffic, settings } = *request;
-    let one_sided = traffic == Traffic::OneSided;
-    let (service, operation) = (service(settings), settings.operation());
-    let (by, with) = (service.name(), operation.name());
-    let supported = service.operations();
-    let largest = settings.get("mtu").unwrap_or(LARGEST_MTU);
-    let is_inline = inline(settings).is_some_and(|bytes| u64::from(bytes) >= size);
-    let sends_and_receives = matches!(traffic, Traffic::Echo { .. } | Traffic::Both);
-    let (stamps_send, stamps_complete) = (settings.stamps_send(), stamps_complete(settings));
-    let number = |name| settings.get(name).unwrap_or(1);
-    check_requests(number("queue-pairs"), number("send-depth"))?;
-    check_memory(request)?;
-    Err(if !supported.contains(&operation) {
-        format!("--service {by} does not support --operation {with}: use {}", names(supported))
-    } else if operation.is_atomic() && size != 8 {
-        format!(
-            "--size {size} B is not allowed with --operation {with}: use 8, the size of an atomic"
-        )
-    } else if service == Service::Ud && size > largest {
-        format!("--size {size} B is not allowed with --service ud: use 1 to {largest} B, one MTU")
-    } else if stamps_send && !operation.carries_payload() {
-        format!("--operation {with} does not support --stamp-send: use an operation that sends")
-    } else if stamps_send && size < STAMPED_SIZE {
-        format!("--size {size} B is not allowed with --stamp-send: use {STAMPED_SIZE} B or more")
-    } else if stamps_send && is_inline {
-        "--inline does not work with --stamp-send, since an inline payload is copied when it is \
-         posted: use --inline off"
-            .into()
-    } else if stamps_complete && signalled(settings).is_some_and(|every| every > 1) {
-        "--stamp-complete device needs a completion of every send: use --signal-every 1".into()
-    } else if stamps_complete && settings.choice("poll") == Some(CallStyle::Classic) {
-        "--stamp-complete device needs timestamps in completions: use --poll extended".into()
-    } else if service == Service::Uc && by_manager(settings) {
-        "--service uc does not support --connect cm: use --connect exchange".into()
-    } else if service == Service::Uc && settings.flag("shared-receive-queue") {
-        "--service uc does not support --shared-receive-queue: use --service rc or ud".into()
-    } else if settings.flag("ece") && (service == Service::Ud || by_manager(settings)) {
-        "--ece is supported by --service rc and uc with --connect exchange: leave it out".into()
-    } else if settings.text("send-wait") == Some("block") && !wait.sleeps() && sends_and_receives {
-        "--send-wait block with --wait busy is supported for ends that receive nothing (bandwidth, \
-         stream, oneway --outstanding): use it there, or --wait block"
-            .into()
-    } else if operation == Operation::Write && !one_sided && wait.sleeps() {
-        format!(
-            "--operation write does not support --wait {}, since its receiver polls memory: use \
-             --wait busy, or --operation write_imm",
-            wait.name()
-        )
-    } else {
-        return Ok(());
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::transport::Wait;
-
-    fn refused(values: &[(&str, &str)], size: u64) -> Option<String> {
-        let settings = Settings::of_values(values.iter().copied());
-        let settings = &settings.unwrap();
-        let traffic = Traffic::Echo { every: 1 };
-        check(&TransportRequest { size, wait: Wait::Busy, traffic, settings }).err()
-    }
-
-    #[test]
-    fn what_a_service_does_not_support_is_refused_in_a_sentence() {
-        let with =
-            |service, operation| refused(&[("service", service), ("operation", operation)], 64);
-        assert_eq!(
-            with("ud", "write").unwrap(),
-            "--service ud does not support --operation write: use send, send_imm"
-        );
-        assert!(with("uc", "read").is_some());
-        assert_eq!(with("rc", "read"), None);
-        assert!(refused(&[("service", "uc"), ("connect", "cm")], 64).is_some());
-        assert!(refused(&[("service", "uc"), ("shared-receive-queue", "on")], 64).is_some());
-        let with_ece = |more| refused(&[("ece", "on"), more], 64);
-        assert_eq!(with_ece(("service", "uc")), None);
-        assert!(with_ece(("service", "ud")).is_some() && with_ece(("connect", "cm")).is_some());
-    }
-
-    #[test]
-    fn an_end_that_polls_for_messages_does_not_sleep_for_sends() {
-        let settings = Settings::of_values([("send-wait", "block")]).unwrap();
-        let allowed = |wait, traffic| {
-            check(&TransportRequest { size: 64, wait, traffic, settings: &settings }).is_ok()
-        };
-        let echo = Traffic::Echo { every: 1 };
-        assert!(!allowed(Wait::Busy, echo) && !allowed(Wait::Busy, Traffic::Both));
-        assert!(allowed(Wait::Block, echo) && allowed(Wait::Adaptive, echo));
-        assert!(allowed(Wait::Busy, Traffic::Forward) && allowed(Wait::Busy, Traffic::OneSided));
-    }
-
-    #[test]
-    fn a_device_stamps_every_send_and_its_completions_carry_the_time() {
-        let with = |name, text| refused(&[("stamp-complete", "device"), (name, text)], 64);
-        assert_eq!(with("service", "rc"), None);
-        assert!(with("signal-every", "4").unwrap().contains("--signal-every 1"));
-        assert!(with("poll", "classic").unwrap().contains("--poll extended"));
-    }
-
-    #[test]
-    fn memory_that_the_cpu_does_not_read_is_for_one_sided_operations() {
-        let of = |traffic, more: (&str, &str)| {
-            let settings = Settings::of_values([("memory", "cuda:1,host"), more]).unwrap();
-            check(&TransportRequest { size: 64, wait: Wait::Busy, traffic, settings: &settings })
-        };
-        let plain = ("operation", "write");
-        assert_eq!(of(Traffic::OneSided, plain), Ok(()));
-        let refused = of(Traffic::Forward, plain).unwrap_err();
-        assert!(refused.contains("--memory cuda:1") && refused.contains("bandwidth --operation"));
-        for more in [("inline", "64"), ("huge-pages", "on"), ("on-demand", "explicit")] {
-            assert!(of(Traffic::OneSided, more).unwrap_err().contains(more.0));
-        }
-        assert_eq!(of(Traffic::OneSided, ("inline", "off")), Ok(()));
-    }
-
-    #[test]
-    fn an_atomic_operation_has_eight_bytes_and_a_datagram_fits_the_mtu() {
-        let atomic = |size| refused(&[("operation", "fetch_add")], size);
-        assert!(atomic(8).is_none() && atomic(16).is_some());
-        let datagram = |mtu, size| refused(&[("service", "ud"), ("mtu", mtu)], size);
-        assert!(datagram("4096", 4096).is_none() && datagram("4096", 4097).is_some());
-        assert!(datagram("1024", 1025).is_some());
-        assert!(refused(&[("service", "ud")], 4097).is_some());
-    }
-
-    #[test]
-    fn a_stamp_needs_room_and_a_message_that_is_read_late() {
-        let with = |name, text, size| refused(&[("stamp-send", "on"), (name, text)], size);
-        assert_eq!(with("inline", "off", 64), None);
-        assert!(with("inline", "128", 64).unwrap().contains("--inline off"));
-        assert!(with("inline", "off", 8).unwrap().contains("16 B or more"));
-        assert!(with("operation", "read", 64).unwrap().contains("--stamp-send"));
     }
 }

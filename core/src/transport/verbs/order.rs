@@ -3,6 +3,9 @@
 //! Send *m* goes over queue pair *m* mod *n*. Each queue pair completes its own sends in order, so
 //! those that are done are the ones before the first that some queue pair still owes. That send is
 //! walked on to, one by one: each send is passed once, however many queue pairs there are.
+//!
+//! Where the service completes sends in any order (SRD), each makes a completion, and those before
+//! the first that is still on its way are done.
 
 use crate::transport::MOST_EVENTS;
 
@@ -101,6 +104,9 @@ pub(super) struct Order {
     oldest: Place,
     oldest_signalled: Place,
     looked_to: u64,
+    /// Of a service that completes its sends in any order: which of those on their way have
+    /// completed, by the number of the send modulo the length. Else empty.
+    scattered: Vec<bool>,
 }
 
 impl Order {
@@ -112,6 +118,14 @@ impl Order {
         let pairs = vec![Pair::default(); pairs];
         let mut order = Order { pairs, every, oldest_signalled, ..Order::default() };
         order.settle();
+        order
+    }
+
+    /// For `pairs` queue pairs of which each send makes a completion, in any order, and at most
+    /// `depth` sends are on their way.
+    pub fn scattered(pairs: usize, depth: u64) -> Order {
+        let mut order = Order::new(pairs, 1);
+        order.scattered = vec![false; depth.clamp(1, MOST_REQUESTS) as usize];
         order
     }
 
@@ -146,7 +160,9 @@ impl Order {
     pub fn completed(&mut self, request: u64) {
         self.answered += 1;
         let count = self.pairs.len();
-        if request > NOTHING - u64::from(MOST_QUEUE_PAIRS) {
+        if !self.scattered.is_empty() {
+            self.completed_in_any_order(request);
+        } else if request > NOTHING - u64::from(MOST_QUEUE_PAIRS) {
             let Some(pair) = self.pairs.get_mut((NOTHING - request) as usize) else { return };
             pair.done = pair.done.max(pair.asked_after.take().unwrap_or(0));
         } else if count == 1 {
@@ -157,10 +173,32 @@ impl Order {
         }
     }
 
+    /// Notes the completion of a send that is on its way; what retires is what no gap is before.
+    #[inline(never)]
+    fn completed_in_any_order(&mut self, request: u64) {
+        let length = self.scattered.len() as u64;
+        if !(self.retired..self.posted).contains(&request) {
+            return;
+        }
+        if let Some(is_done) = self.scattered.get_mut((request % length) as usize) {
+            *is_done = true;
+        }
+        while self.retired < self.posted {
+            let oldest = (self.retired % length) as usize;
+            if !std::mem::take(&mut self.scattered[oldest]) {
+                return;
+            }
+            self.retired += 1;
+        }
+    }
+
     /// Works out what has retired, after some completions.
     #[inline(always)]
     pub fn settle(&mut self) {
-        if let [pair] = &mut self.pairs[..] {
+        if !self.scattered.is_empty() {
+            // It has retired already.
+            self.next_signalled = self.retired;
+        } else if let [pair] = &mut self.pairs[..] {
             pair.look_ahead(self.every);
             self.retired = pair.done.min(self.posted);
             self.next_signalled = pair.says_next - 1;
@@ -257,6 +295,31 @@ mod tests {
         order.completed(4);
         order.settle();
         assert_eq!(order.retired, 7);
+    }
+
+    #[test]
+    fn sends_that_complete_in_any_order_retire_in_that_of_their_posts() {
+        use proptest::prelude::*;
+        proptest!(|(pairs in 1usize..4, depth in 1u64..9,
+                    steps in proptest::collection::vec((any::<bool>(), any::<u64>()), 0..200))| {
+            let mut order = Order::scattered(pairs, depth);
+            let mut open = Vec::new();
+            for (posts, choice) in steps {
+                if posts && order.posted - order.retired < depth {
+                    open.push(order.posted);
+                    prop_assert!(order.take(pairs == 1));
+                } else if !open.is_empty() {
+                    let request = open.swap_remove((choice % open.len() as u64) as usize);
+                    order.completed(request);
+                    // One that came before, and one that was never posted.
+                    order.completed_in_any_order(request);
+                    order.completed_in_any_order(order.posted + choice % 9);
+                    order.settle();
+                }
+                let oldest = open.iter().min().copied().unwrap_or(order.posted);
+                prop_assert_eq!((order.retired, order.awaits()), (oldest, !open.is_empty()));
+            }
+        });
     }
 
     #[test]

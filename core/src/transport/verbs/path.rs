@@ -1,8 +1,9 @@
 //! Which path an end takes: what of it is known when its loops are compiled.
 
 use super::endpoint::EndpointConfig;
-use super::options::{CallStyle, Service};
+use super::options::CallStyle;
 use super::queues::Queues;
+use super::service::Service;
 use crate::transport::Operation;
 
 /// What a lean path does with its messages.
@@ -25,12 +26,14 @@ impl Lean for LeanWrite {
 }
 
 /// The operation of the lean path that an end may have: one queue pair with receives of its own, RC
-/// or UC, the classic calls, no stamps by the device, and no poll that sleeps.
+/// or UC, the classic calls, payloads that are read, no stamps by the device, and no poll that
+/// sleeps.
 pub(super) fn lean_operation(config: &EndpointConfig, queues: &Queues) -> Option<Operation> {
     let is_plain = queues.pairs.len() == 1
         && queues.shared.is_none()
         && queues.stamps.is_none()
-        && config.service != Service::Ud
+        && matches!(config.service, Service::Rc | Service::Uc)
+        && !config.is_numbered
         && (config.posting, config.polling) == (CallStyle::Classic, CallStyle::Classic)
         && !config.send_only
         && !config.sleeps_for_sends;

@@ -2,8 +2,10 @@
 
 use super::adapter::Adapter;
 use super::memory_kind::MemoryKind;
-use super::options::{self, CallStyle, INLINE_AUTO, Service};
+use super::options::{self, CallStyle, INLINE_AUTO};
+use super::queue_pair::{self, Maker, XrcDomain};
 use super::resources::{Channel, CompletionQueue, QueuePair, SharedReceives};
+use super::service::Service;
 use super::stamps::Stamps;
 use crate::transport::{Operation, Result, Role, Setup, SetupError, Traffic};
 use fabric_sys::verbs::types::*;
@@ -66,7 +68,7 @@ impl Depths {
     ) -> Depths {
         let settings = &setup.settings;
         let pairs = settings.count32("queue-pairs").unwrap_or(1);
-        let shares_receives = settings.flag("shared-receive-queue");
+        let shares_receives = options::shares_receives(settings);
         let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_RECEIVES) - 1;
         // All queue pairs complete into one queue, with one more for each that asks for the others.
         let entries = limit(max_cqe) + 1;
@@ -100,7 +102,13 @@ impl Depths {
 pub(super) struct Queues {
     // Dropped in this order.
     pub pairs: Vec<QueuePair>,
+    /// The queue pairs that receive where those that send do not: of XRC one for each, of DC one.
+    pub receivers: Vec<QueuePair>,
     pub shared: Option<Arc<SharedReceives>>,
+    /// The number of an XRC receive queue.
+    pub shared_number: u32,
+    #[allow(dead_code, reason = "kept alive")]
+    pub domain: Option<XrcDomain>,
     pub send: CompletionQueue,
     pub receive: CompletionQueue,
     /// Whether payloads are copied into the work requests, and how much the adapter grants.
@@ -108,17 +116,21 @@ pub(super) struct Queues {
     pub inline_granted: u32,
     /// The device's own stamps of completed sends, where they were asked for.
     pub stamps: Option<Stamps>,
+    /// Whose calls made the queue pairs.
+    pub maker: Maker,
 }
 
 impl Queues {
-    /// Makes them; with receives of its own, unless it takes messages from these.
+    /// Makes them; with receives of its own, unless it takes messages from these. Initiators of
+    /// dynamic connections show `key`.
     pub fn new(
         setup: &Setup,
         adapter: &Adapter,
         depths: Depths,
-        shared: Option<Arc<SharedReceives>>,
+        (shared, key): (Option<Arc<SharedReceives>>, u64),
     ) -> Result<Queues> {
         let (domain, settings) = (&adapter.domain, &setup.settings);
+        let maker = Maker::of(setup, adapter)?;
         let channel = Channel::new(&domain.parent)?;
         let stamps = options::stamps_complete(settings);
         let stamps = stamps.then(|| Stamps::of(&domain.parent, &adapter.name)).transpose()?;
@@ -133,57 +145,110 @@ impl Queues {
         if let Some((count, period)) = options::moderation(settings) {
             [&send, &receive].into_iter().try_for_each(|queue| queue.moderate(count, period))?;
         }
-        let shared = match shared {
-            None if settings.flag("shared-receive-queue") => {
-                Some(Arc::new(SharedReceives::new(domain, depths.receives)?))
-            }
-            given => given,
-        };
-        let (pairs, inline, inline_granted) = (Vec::new(), false, 0);
         let stamps = stamps.filter(|_| setup.role == Role::Client);
-        let mut queues = Queues { pairs, shared, send, receive, inline, inline_granted, stamps };
+        let mut queues = Queues {
+            pairs: Vec::new(),
+            receivers: Vec::new(),
+            shared,
+            shared_number: 0,
+            domain: None,
+            send,
+            receive,
+            inline: false,
+            inline_granted: 0,
+            stamps,
+            maker,
+        };
+        queues.add_receivers(setup, adapter, depths, key)?;
         for _ in 0..depths.pairs {
             queues.add_pair(setup, adapter, depths)?;
         }
         Ok(queues)
     }
 
+    /// Makes the receive queue that all share, and what receives into it.
+    fn add_receivers(
+        &mut self,
+        setup: &Setup,
+        adapter: &Adapter,
+        depths: Depths,
+        key: u64,
+    ) -> Result<()> {
+        let (domain, service) = (&adapter.domain, options::service(&setup.settings));
+        let lacks = |error| service.lacks(&adapter.name, &error);
+        if service == Service::Xrc {
+            let of = XrcDomain::new(&domain.parent).map_err(lacks)?;
+            let (shared, number) = of.receives(domain, &self.receive, depths.receives)?;
+            (self.shared, self.shared_number) = (Some(Arc::new(shared)), number);
+            for _ in 0..depths.pairs {
+                self.receivers.push(self.maker.receiver(domain, &of)?);
+            }
+            self.domain = Some(of);
+        } else if self.shared.is_none() && options::shares_receives(&setup.settings) {
+            self.shared = Some(Arc::new(SharedReceives::new(domain, depths.receives)?));
+        }
+        if let (Some(library), Some(shared)) = (self.maker.addresses(), &self.shared) {
+            let queues = (&self.send, &self.receive);
+            let target = queue_pair::target(library, domain, queues, shared, key).map_err(lacks)?;
+            self.receivers.push(target);
+        }
+        Ok(())
+    }
+
+    /// The attributes of a queue pair that sends.
+    fn attributes(&self, setup: &Setup, depths: Depths, inline: u32) -> ibv_qp_init_attr_ex {
+        let service = options::service(&setup.settings);
+        let receives_itself = self.receivers.is_empty();
+        let shared = self.shared.as_deref().filter(|_| receives_itself);
+        let receives = if receives_itself && shared.is_none() { depths.receive } else { 0 };
+        let operations = codes_of(setup.settings.operation()).1;
+        // The question after sends that make no completion is an empty write.
+        let asks = if service == Service::Dc { IBV_QP_EX_WITH_RDMA_WRITE } else { 0 };
+        ibv_qp_init_attr_ex {
+            send_cq: self.send.raw(),
+            recv_cq: self.receive.raw(),
+            srq: shared.map_or(std::ptr::null_mut(), SharedReceives::raw),
+            cap: ibv_qp_cap {
+                // One more for the send that asks what became of the others.
+                max_send_wr: depths.send + 1,
+                max_recv_wr: receives,
+                max_send_sge: 1,
+                max_recv_sge: if receives_itself { 1 } else { 0 },
+                max_inline_data: inline,
+            },
+            qp_type: match service {
+                Service::Rc => IBV_QPT_RC,
+                Service::Uc => IBV_QPT_UC,
+                Service::Ud => IBV_QPT_UD,
+                Service::Xrc => IBV_QPT_XRC_SEND,
+                Service::Dc | Service::Srd => IBV_QPT_DRIVER,
+            },
+            send_ops_flags: u64::from(operations | asks),
+            ..ibv_qp_init_attr_ex::default()
+        }
+    }
+
     fn add_pair(&mut self, setup: &Setup, adapter: &Adapter, depths: Depths) -> Result<()> {
-        let (domain, settings) = (&adapter.domain, &setup.settings);
+        let settings = &setup.settings;
         let (operation, asked) = (settings.operation(), options::inline(settings));
         let marker = usize::from(operation == Operation::Write);
         let length = (setup.size + marker) as u32;
         let most = asked.unwrap_or(INLINE_AUTO);
+        let most = most.min(self.maker.most_inline().unwrap_or(u32::MAX));
         let is_read_late =
             settings.stamps_send() || MemoryKind::of(settings, setup.role) != MemoryKind::Host;
         let wants = length <= most && operation.carries_payload() && !is_read_late;
-        let extended = settings.choice("post") == Some(CallStyle::Extended);
-        let attributes = |inline: u32| ibv_qp_init_attr_ex {
-            send_cq: self.send.raw(),
-            recv_cq: self.receive.raw(),
-            srq: self.shared.as_ref().map_or(std::ptr::null_mut(), |shared| shared.raw()),
-            cap: ibv_qp_cap {
-                // One more for the send that asks what became of the others.
-                max_send_wr: depths.send + 1,
-                max_recv_wr: if self.shared.is_some() { 0 } else { depths.receive },
-                max_send_sge: 1,
-                max_recv_sge: 1,
-                max_inline_data: inline,
-            },
-            qp_type: match options::service(settings) {
-                Service::Rc => IBV_QPT_RC,
-                Service::Uc => IBV_QPT_UC,
-                Service::Ud => IBV_QPT_UD,
-            },
-            send_ops_flags: u64::from(codes_of(operation).1),
-            ..ibv_qp_init_attr_ex::default()
+        let extended = options::posting(settings) == CallStyle::Extended;
+        let service = options::service(settings);
+        let make = |inline| {
+            let attributes = self.attributes(setup, depths, inline);
+            self.maker.make((adapter, service), attributes, extended)
         };
         let wanted = if wants { length.max(most) } else { 0 };
-        let made = QueuePair::new(domain, attributes(wanted), extended);
-        let (qp, granted) = match (made, asked) {
+        let (qp, granted) = match (make(wanted), asked) {
             (Ok(made), _) => made,
             // An adapter that cannot so much may still be used without.
-            (Err(_), None) if wants => QueuePair::new(domain, attributes(0), extended)?,
+            (Err(_), None) if wants => make(0)?,
             (Err(error), Some(bytes)) if wants => {
                 return Err(SetupError::NotAllowed(format!(
                     "{error}; --inline {bytes} may be more than the adapter supports: use auto, \

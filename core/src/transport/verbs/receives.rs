@@ -34,7 +34,7 @@ impl VerbsEndpoint {
         if self.giving > 0 && (pair != self.giving_to || self.giving == MOST_EVENTS) {
             self.ring_receives()?;
         }
-        let header = if self.is_datagram() { GRH } else { 0 };
+        let header = if self.has_header() { GRH } else { 0 };
         let at = self.memory.layout.arrival_at(slot as usize) - header;
         let piece = &mut self.lists.receive_pieces[self.giving];
         piece.addr = self.memory.address(at);
@@ -78,6 +78,9 @@ impl VerbsEndpoint {
 
     #[inline(always)]
     fn give_back_all(&mut self) -> Result<(), i32> {
+        if let Some(numbers) = &mut self.numbers {
+            numbers.pass(self.handed_count);
+        }
         for place in 0..std::mem::take(&mut self.handed_count) {
             let slot = self.handed[place];
             if slot != LENT {

@@ -6,7 +6,6 @@ use fabric_sys::verbs::{Verbs, extended};
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::io;
-use std::mem::offset_of;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
@@ -98,7 +97,7 @@ impl<T, P> Owned<T, P> {
     ///
     /// # Safety
     /// As for [`Self::take`].
-    unsafe fn own<C>(
+    pub(super) unsafe fn own<C>(
         self: &Arc<Self>,
         raw: *mut C,
         release: Release<C>,
@@ -155,16 +154,13 @@ impl Context {
         Ok(attributes)
     }
 
-    /// Whether memory can be registered whose pages are locked when they are used, and the whole
-    /// address space so.
-    pub fn pages_on_demand(&self) -> (bool, bool) {
+    /// What the device can beyond the plain attributes; `None`: its provider does not say.
+    pub fn further_attributes(&self) -> Option<ibv_device_attr_ex> {
         let mut attributes = ibv_device_attr_ex::default();
-        let size = size_of_val(&attributes);
+        let (none, size) = (std::ptr::null(), size_of_val(&attributes));
         // SAFETY: a live context and room for the answer.
-        let error =
-            unsafe { extended::query_device_ex(self.raw, std::ptr::null(), &mut attributes, size) };
-        let can = |flag| error == 0 && attributes.odp_caps.general_caps & u64::from(flag) != 0;
-        (can(IBV_ODP_SUPPORT), can(IBV_ODP_SUPPORT_IMPLICIT))
+        let error = unsafe { extended::query_device_ex(self.raw, none, &mut attributes, size) };
+        (error == 0).then_some(attributes)
     }
 
     /// What a port is like.
@@ -417,60 +413,5 @@ unsafe fn poll_some(
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
         self.channel().drain();
-    }
-}
-
-// <infiniband/verbs.h> casts the one to the other, too.
-const _: () =
-    assert!(offset_of!(ibv_qp_init_attr_ex, qp_type) == offset_of!(ibv_qp_init_attr, qp_type));
-
-impl QueuePair {
-    /// A new one, in state RESET. Gives the inline size that was granted, too.
-    pub fn new(
-        domain: &Arc<Domain>,
-        mut attributes: ibv_qp_init_attr_ex,
-        extended: bool,
-    ) -> Result<(QueuePair, u32)> {
-        attributes.pd = domain.raw;
-        attributes.comp_mask |= IBV_QP_INIT_ATTR_PD;
-        let raw = if extended {
-            attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-            // SAFETY: a live context, and attributes that name live queues.
-            unsafe { extended::create_qp_ex(domain.parent.raw, &mut attributes) }
-        } else {
-            // SAFETY: a live domain, and attributes that name live queues; they begin as the plain
-            // ones do.
-            unsafe { (domain.library.ibv_create_qp)(domain.raw, (&raw mut attributes).cast()) }
-        };
-        let granted = attributes.cap;
-        let what = format_args!(
-            "creating a queue pair with {} sends, {} receives and {} B inline",
-            granted.max_send_wr, granted.max_recv_wr, granted.max_inline_data
-        );
-        // SAFETY: it was made just now.
-        let made = unsafe { domain.own(raw, domain.library.ibv_destroy_qp, what)? };
-        Ok((made, granted.max_inline_data))
-    }
-
-    /// Changes its state.
-    pub fn modify(&self, attributes: &mut ibv_qp_attr, mask: u32, what: &str) -> Result<()> {
-        // SAFETY: a live queue pair and attributes that live through the call.
-        done(unsafe { (self.library.ibv_modify_qp)(self.raw, attributes, mask as c_int) }, what)
-    }
-
-    /// The attributes of this mask, as the device has them.
-    pub fn attributes(&self, mask: u32) -> Result<ibv_qp_attr> {
-        let (mut attributes, mut made) = (ibv_qp_attr::default(), ibv_qp_init_attr::default());
-        let (mask, into) = (mask as c_int, &mut attributes);
-        // SAFETY: a live queue pair and room for the answers.
-        let error = unsafe { (self.library.ibv_query_qp)(self.raw, into, mask, &mut made) };
-        done(error, "querying the queue pair")?;
-        Ok(attributes)
-    }
-
-    /// Its number.
-    pub fn number(&self) -> u32 {
-        // SAFETY: a live queue pair.
-        unsafe { (*self.raw).qp_num }
     }
 }

@@ -1,6 +1,7 @@
 //! Posts a list of sends, and checks those that make no completion.
 
 use super::endpoint::VerbsEndpoint;
+use super::service::Service;
 use crate::transport::Link;
 use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
@@ -12,8 +13,10 @@ impl VerbsEndpoint {
     #[cold]
     pub(super) fn look_after_sends(&mut self) {
         self.reap();
-        // A payload that was copied is free already, and UD has no RDMA operations.
-        if self.staged > 0 || self.queues.inline || self.is_datagram() {
+        // A payload that was copied is free already; UD has no RDMA operations, and each send of
+        // SRD makes a completion.
+        let asks = !matches!(self.config.service, Service::Ud | Service::Srd);
+        if self.staged > 0 || self.queues.inline || !asks {
             return;
         }
         let mut order = std::mem::take(&mut self.order);
@@ -23,6 +26,9 @@ impl VerbsEndpoint {
 
     /// Posts a signalled work request without memory to this queue pair; whether it was taken.
     pub(super) fn post_nothing(&self, pair: usize, request: u64) -> bool {
+        if self.config.service == Service::Dc {
+            return self.post_nothing_extended(pair, request);
+        }
         let mut nothing = ibv_send_wr {
             wr_id: request,
             opcode: IBV_WR_RDMA_WRITE,
@@ -31,6 +37,7 @@ impl VerbsEndpoint {
         };
         nothing.wr.rdma.remote_addr = self.other.memory;
         nothing.wr.rdma.rkey = self.other.key;
+        nothing.qp_type.xrc.remote_srqn = self.other.shared;
         let mut bad = std::ptr::null_mut();
         // SAFETY: a live queue pair and a list of one without memory.
         unsafe { inline::post_send(self.queues.pairs[pair].raw(), &mut nothing, &mut bad) == 0 }
