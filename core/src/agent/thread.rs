@@ -196,6 +196,7 @@ impl RoleRunner {
         let used = ResourceUse::of_thread();
         let device = read_device(clock, &connections);
         let begin = self.begin(clock, at, look);
+        role_loop.begins(at.unwrap_or(begin));
         let ended = role_loop.run(LoopContext {
             endpoint: &mut connections.set,
             waiter: AnyWaiter::new(case.wait, spin),
@@ -303,7 +304,7 @@ impl RoleRunner {
     /// Opens its ends, reports their addresses, and connects them; `None`: nobody wants that.
     fn connect(&self) -> Result<Option<Connections>, AgentError> {
         let case = &self.case;
-        let openings = connections::open(case, &self.setup())?;
+        let openings = connections::open(case, &self.setup(), self.number)?;
         let addresses = openings.iter().map(|opening| opening.address.clone()).collect();
         self.report(ThreadReport::Opened(addresses));
         let Ok(ThreadCommand::Connect(others)) = self.commands.recv() else { return Ok(None) };
