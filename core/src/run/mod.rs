@@ -475,7 +475,7 @@ impl Runner<'_, '_> {
         };
         let (each, counts): (Vec<_>, Vec<_>) = clients.iter().enumerate().map(thread).unzip();
         counts.iter().for_each(|one| counts::add(&mut round.counts, one));
-        analysis.complete_counts(&finished, &mut round.counts);
+        analysis.complete_counts(case, &finished, &mut round.counts);
         let samples = pool(each);
         if let Err(error) = self.keep.samples(&samples) {
             self.spoil(&error);

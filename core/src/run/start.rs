@@ -64,7 +64,7 @@ pub fn of_rounds<'c>(
 pub fn name(plan: &Plan, case: &Case, role: Role) -> String {
     let is_one = case.topology.ranks_of(role).count() == 1;
     match case.topology.host_of(role) {
-        _ if !is_one => format!("one {} of several", role.name()),
+        _ if !is_one => format!("one {} of several", case.topology.name_of(role)),
         Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
         None => format!("the {} on this host", role.name()),
     }
