@@ -70,6 +70,8 @@ pub struct ThreadContext<'a> {
     pub free_cpu: Option<u32>,
     /// A CPU on which no thread of its end measures.
     pub cpu_beside: Option<u32>,
+    /// Whether a thread of another rank measures on its CPU.
+    pub shares_cpu: bool,
     /// Whether it is on another host than the controller.
     pub is_remote: bool,
 }

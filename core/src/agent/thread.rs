@@ -43,6 +43,9 @@ const REPEAT: Duration = Duration::from_millis(5);
 /// How often a thread that waits for an agreed instant looks whether the round is to end.
 const LOOK: Span = Span(1_000_000);
 
+/// Sleep of a node that waits for a later instant than the next [`LOOK`].
+const NAP: Duration = Duration::from_micros(500);
+
 /// Exit code of a process that has panicked.
 const PANICKED: i32 = 101;
 
@@ -253,6 +256,7 @@ impl RoleRunner {
             rows,
             free_cpu: assignment.cpu_free(),
             cpu_beside: self.elsewhere,
+            shares_cpu: assignment.shares_cpu(self.number),
             is_remote: assignment.remote_rows.is_some(),
         }
     }
@@ -327,6 +331,11 @@ impl RoleRunner {
         let gate = &self.control.gate;
         self.barrier.wait(gate);
         if let Some(at) = at {
+            // Of many nodes on a CPU those that wait busily would keep the others from coming.
+            let sleeps = self.case.topology.has_nodes();
+            while sleeps && clock.now() + look + look < at && !gate.is_stopped() {
+                std::thread::sleep(NAP);
+            }
             gate.idle_until(clock, at, look);
         }
         clock.now()

@@ -165,6 +165,12 @@ impl Assignment {
         host::cpu_beside(&measuring)
     }
 
+    /// Whether a thread of another rank measures on the CPU of this one.
+    pub fn shares_cpu(&self, thread: usize) -> bool {
+        let own = self.slots.get(thread).and_then(|slot| slot.cpu);
+        own.is_some_and(|own| self.others.contains(&own))
+    }
+
     /// A CPU on which neither end measures, where there is one.
     pub fn cpu_free(&self) -> Option<u32> {
         let own = self.slots.iter().filter_map(|slot| slot.cpu);

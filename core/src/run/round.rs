@@ -15,7 +15,7 @@ use crate::remote::ssh::{self, Session};
 use crate::run::conditions::Conditions;
 use crate::run::period::{Periods, Watched};
 use crate::run::running_rank::{RunningRank, ThreadResult};
-use crate::run::start_barrier::{LEAD, StartBarrier};
+use crate::run::start_barrier::{StartBarrier, lead};
 use crate::transport::{Role, Site};
 use crate::warning::number::time;
 use std::sync::atomic::Ordering;
@@ -156,7 +156,8 @@ impl<'a> Round<'a> {
         })?;
         self.start = barrier.wait(self.conditions.context.interrupted);
         self.check_clocks()?;
-        self.began = Some(Instant::now() + self.start.map_or(Duration::ZERO, |_| LEAD));
+        self.began =
+            Some(Instant::now() + self.start.map_or(Duration::ZERO, |_| lead(self.ranks.len())));
         for &rank in &order {
             let host = self.case.topology.ranks[rank].host;
             let at = self.start.and_then(|at| self.conditions.remote_ticks_at(host, at));

@@ -41,6 +41,7 @@ impl PatternExecution for Exchange {
             slots: spec.slots(nodes, case.seed),
             slot: (!spec.chaotic).then(|| thread.ticks(spec.slot)),
             skips_late: spec.skip_late,
+            yields: thread.shares_cpu,
             stride: plan.stride.max(1),
             warmup: thread.ticks(warmup(case)),
             begin: Ticks(0),

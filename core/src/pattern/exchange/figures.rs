@@ -51,7 +51,7 @@ impl PatternAnalysis for Exchange {
     }
 
     fn rates(&self, _: &Case) -> Vec<RateMetric> {
-        vec![RateMetric::Bandwidth, RateMetric::MessageRate]
+        vec![RateMetric::Bandwidth, RateMetric::LinkBandwidth, RateMetric::MessageRate]
     }
 
     fn is_rate(&self) -> bool {
@@ -76,16 +76,19 @@ impl PatternAnalysis for Exchange {
     fn work(&self, seen: &RoundSeen<'_>) -> Work {
         let window = window(seen);
         let inside = seen.samples.samples.iter().filter(|one| window.holds(one.receive_ns));
-        let bytes: f64 = inside.map(|one| f64::from(one.size)).sum();
-        let work = bytes * seen.case.profile().stride as f64;
+        let work = inside.count() as f64 * seen.case.profile().stride as f64;
         Work { posted: None, delivered: Delivered { work, seconds: window.seconds() } }
     }
 
     fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
-        let messages = run.collected::<Gathered>().map(|all| all.delivered(|one| one.messages));
+        let gathered = run.collected::<Gathered>();
+        let bytes = gathered.map(|all| all.delivered(|one| one.bytes.values().sum()));
+        let links = run.case.spec::<Spec>().links(run.case.topology.ranks.len() as u32);
+        let delivered = &bytes.unwrap_or_default();
         vec![
-            figure(RateMetric::Bandwidth, "B/s", &run.work.delivered, 1.0),
-            figure(RateMetric::MessageRate, "msg/s", &messages.unwrap_or_default(), 1.0),
+            figure(RateMetric::Bandwidth, "B/s", delivered, 1.0),
+            figure(RateMetric::LinkBandwidth, "B/s", delivered, 1.0 / f64::from(links)),
+            figure(RateMetric::MessageRate, "msg/s", &run.work.delivered, 1.0),
         ]
     }
 

@@ -23,6 +23,8 @@ pub struct NodePlan {
     pub slot: Option<TickSpan>,
     /// Whether a send is left out whose slot is over or whose queue is full.
     pub skips_late: bool,
+    /// Whether it gives its CPU to another node where nothing has happened.
+    pub yields: bool,
     /// From one message of a connection that is recorded to the next.
     pub stride: u64,
     /// Time from the begin that is left out of the figures.
@@ -94,6 +96,9 @@ pub fn node<E: Endpoint, C: Clock>(
         if now >= node.end && node.is_over(now) {
             recorder.seen.unsent += node.not_sent();
             return Ended::Time;
+        }
+        if own.yields && !any && !posted {
+            std::thread::yield_now();
         }
         turns = if any { 0 } else { turns + 1 };
         if (turns >= POLLS || sleeps || any) && gate.is_stopped() {

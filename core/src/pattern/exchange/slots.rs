@@ -171,7 +171,6 @@ fn around(node: u32, by: u32, nodes: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Named;
     use proptest::prelude::*;
     use std::time::Instant;
 

@@ -78,6 +78,33 @@ impl Spec {
         Lengths::new(self.mean.0, self.spread, seed, ends)
     }
 
+    /// Nodes that send and nodes that receive at the same time.
+    pub fn ends(&self, nodes: u32) -> (u32, u32) {
+        let others = nodes.saturating_sub(1);
+        match (self.rule, self.chaotic) {
+            // One after the other.
+            (Rule::OneToAll | Rule::AllToOne, false) => (1, 1),
+            (Rule::OneToAll, true) => (1, others),
+            (Rule::AllToOne, true) => (others, 1),
+            (Rule::EvenOdd, _) => (nodes / 2, nodes / 2),
+            (Rule::Incast, _) => (self.degree, 1),
+            (Rule::File, _) => {
+                let of = |end: fn(&Transfer) -> u32| each_once(self.transfers.iter().map(end));
+                (of(|one| one.1).len() as u32, of(|one| one.2).len() as u32)
+            }
+            (Rule::RoundRobin | Rule::Fixed | Rule::Shift | Rule::Permutations, _) => {
+                (nodes, nodes)
+            }
+        }
+    }
+
+    /// Links that are in use at the same time: those of the senders or of the receivers, whichever
+    /// are fewer.
+    pub fn links(&self, nodes: u32) -> u32 {
+        let (senders, receivers) = self.ends(nodes);
+        senders.min(receivers).max(1)
+    }
+
     /// In a few words.
     pub fn name(&self) -> String {
         let rule = match self.rule {

@@ -30,6 +30,11 @@ impl Between {
         Between { value, interval: found.interval.map(|both| [both.low.0, both.high.0]) }
     }
 
+    /// The same where no value is above this one.
+    fn up_to(self, most: f64) -> Between {
+        Between { interval: self.interval.map(|both| both.map(|bound| bound.min(most))), ..self }
+    }
+
     /// Of a number of each round.
     pub fn of_numbers(rounds: impl Iterator<Item = f64>) -> Between {
         let one = |work| Delivered { work, seconds: 1.0 };
@@ -100,8 +105,6 @@ pub struct Round {
     pub seconds: f64,
     /// Payload bytes of each connection that arrived within it.
     pub bytes: BTreeMap<(u32, u32), f64>,
-    /// Messages.
-    pub messages: f64,
     /// CPU shares of the nodes.
     pub cpu: Vec<f64>,
 }
@@ -167,7 +170,6 @@ impl Gathered {
         for sample in inside() {
             let bytes = f64::from(sample.size) * stride;
             *round.bytes.entry((sender(sample), sample.thread)).or_default() += bytes;
-            round.messages += stride;
         }
         if self.rounds.is_empty() {
             self.over_time = over_time(&round, window, inside(), stride);
@@ -213,7 +215,7 @@ impl Gathered {
         Details {
             connections: shown.iter().map(connection).collect(),
             nodes: (0..nodes).map(node).collect(),
-            fairness: Between::of_numbers(self.rounds.iter().filter_map(fairness)),
+            fairness: Between::of_numbers(self.rounds.iter().filter_map(fairness)).up_to(1.0),
             held_up: counts.held_up,
             skipped: counts.missed_steps,
             unsent: counts.unsent,

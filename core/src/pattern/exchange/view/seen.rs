@@ -79,27 +79,11 @@ impl<'a> Seen<'a> {
         format!("{}/{}{spread}", self.spec.queue, self.spec.receive_queue)
     }
 
-    /// Nodes that send and nodes that receive at the same time.
-    fn ends(&self) -> (usize, usize) {
-        use super::super::slots::Rule;
-        let nodes = &self.details.nodes;
-        let (senders, receivers) = (
-            nodes.iter().filter(|node| node.is_sender).count(),
-            nodes.iter().filter(|node| node.is_receiver).count(),
-        );
-        // By slots these have one sender and one receiver at a time.
-        match self.spec.rule {
-            Rule::OneToAll | Rule::AllToOne if !self.spec.chaotic => (1, 1),
-            _ => (senders, receivers),
-        }
-    }
-
     /// Bytes per second that the links allow: those of the senders or of the receivers, whichever
     /// are fewer.
-    fn bound_of_links(&self) -> Option<(f64, usize)> {
-        let (senders, receivers) = self.ends();
-        let links = senders.min(receivers);
-        Some((self.spec.link? as f64 / 8.0 * links as f64, links))
+    fn bound_of_links(&self) -> Option<(f64, u32)> {
+        let links = self.spec.links(self.details.nodes.len() as u32);
+        Some((self.spec.link? as f64 / 8.0 * f64::from(links), links))
     }
 
     /// The sum as a share of what the links allow.
@@ -116,7 +100,7 @@ impl<'a> Seen<'a> {
     pub fn bound(&self) -> Option<String> {
         let (share, _) = self.share()?;
         let (_, links) = self.bound_of_links()?;
-        let (senders, receivers) = self.ends();
+        let (senders, receivers) = self.spec.ends(self.details.nodes.len() as u32);
         let percent = short(share * PERCENT);
         let label = &self.run.label;
         Some(match (links, senders > receivers, receivers > senders) {
