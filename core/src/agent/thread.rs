@@ -6,7 +6,7 @@
 
 use crate::agent::connections::{self, Connections};
 use crate::agent::error::{AgentError, unable};
-use crate::agent::execution::{PatternExecution, ThreadContext};
+use crate::agent::execution::{PatternExecution, RoleLoop, ThreadContext};
 use crate::agent::rehearse;
 use crate::agent::setup::setup;
 use crate::clock::exchange::Local;
@@ -198,8 +198,7 @@ impl RoleRunner {
         let generator = self.generator(&time)?;
         let used = ResourceUse::of_thread();
         let device = read_device(clock, &connections);
-        let begin = self.begin(clock, at, look);
-        role_loop.begins(at.unwrap_or(begin));
+        let begin = self.begin(clock, at, look, &mut *role_loop);
         let ended = role_loop.run(LoopContext {
             endpoint: &mut connections.set,
             waiter: AnyWaiter::new(case.wait, spin),
@@ -327,7 +326,13 @@ impl RoleRunner {
 
     /// Waits for the other threads of this end, then for the agreed instant, where there is one;
     /// when it begins. It waits busily, and looks now and then whether the round is to end.
-    fn begin(&self, clock: AnyClock, at: Option<Ticks>, look: TickSpan) -> Ticks {
+    fn begin(
+        &self,
+        clock: AnyClock,
+        at: Option<Ticks>,
+        look: TickSpan,
+        role_loop: &mut dyn RoleLoop,
+    ) -> Ticks {
         let gate = &self.control.gate;
         self.barrier.wait(gate);
         if let Some(at) = at {
@@ -338,7 +343,9 @@ impl RoleRunner {
             }
             gate.idle_until(clock, at, look);
         }
-        clock.now()
+        let now = clock.now();
+        role_loop.begins(at.unwrap_or(now));
+        now
     }
 
     /// What the CPU does by itself, where the thread has it and time is real.

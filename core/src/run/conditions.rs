@@ -68,8 +68,8 @@ impl<'a> Conditions<'a> {
         self.pairs_on(case, case.topology.hosts())
     }
 
-    /// The CPUs of the threads of one of its ranks; fewer where there are not enough. The nodes of a
-    /// host take its CPUs in turns.
+    /// The CPUs of the threads of one of its ranks; fewer where there are not enough. The nodes of
+    /// a host take its CPUs in turns.
     pub fn cpus_of_rank(&self, case: &Case, number: usize) -> Vec<u32> {
         let Some(rank) = case.topology.ranks.get(number) else { return Vec::new() };
         if rank.role == Role::Node {

@@ -12,6 +12,7 @@ mod lengths;
 mod loops;
 mod options;
 mod request;
+mod routes;
 mod slots;
 mod spec;
 mod summary;

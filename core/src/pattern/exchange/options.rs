@@ -1,20 +1,19 @@
 //! The options of an exchange.
 
-use super::file::{self, LONGEST_FILE};
-use super::request::{ExchangeRequest, ListedFile};
+use super::file::LONGEST_FILE;
+use super::request::{ExchangeRequest, ListedFile, MOST_NODES};
+use super::routes::{self, Network};
 use super::slots::Rule;
-use super::spec::{Exchange, MOST_QUEUE, SHORTEST, Spec};
+use super::spec::{Exchange, MOST_QUEUE, Spec};
 use crate::host;
 use crate::pattern::prelude::*;
-use crate::plan::topology::MOST_ENDPOINTS;
 use crate::units::BitRate;
 use std::path::Path;
+use std::sync::Arc;
 
 const SLOTS: &str = "Schedule (slots of common time)";
 const QUEUES: &str = "Queues";
 
-/// Most nodes: each has a connection to every other.
-pub const MOST_NODES: u64 = MOST_ENDPOINTS as u64 + 1;
 /// Nodes where nothing else is asked for: those of the source.
 const NODES: u32 = 4;
 /// Time of a round where nothing else is asked for.
@@ -57,6 +56,12 @@ const OPTIONS: OptionTable = &[
         .heading(SLOTS),
     OptionDef::flag("skip-late", "Leave a send out whose slot is over or whose queue is full")
         .heading(SLOTS),
+    OptionDef::path(
+        "routes",
+        "File of the network's links ('node0 - switch1' a line, or the output of ibnetdiscover): \
+         no two transfers of a slot share one",
+    )
+    .heading(SLOTS),
     OptionDef::count("degree", "With --schedule incast: senders, or a list")
         .limits(1, MOST_NODES - 1)
         .list()
@@ -143,6 +148,7 @@ impl PatternOptions for Exchange {
             !given.is_given("degree") || rules.contains(&Rule::Incast),
             "--degree is the number of senders of an incast: use --schedule incast as well"
         );
+        let routes = routes(given, has_slots, &rules)?;
         let mut nodes = each_once(given.counts32("nodes"));
         if nodes.is_empty() {
             nodes.push(NODES);
@@ -158,6 +164,7 @@ impl PatternOptions for Exchange {
             nodes,
             rules,
             file,
+            routes,
             rates: rates.into_iter().map(|rate| rate.0).collect(),
             slot,
             degrees: each_once(given.counts32("degree")),
@@ -194,20 +201,23 @@ fn rules(given: &Given) -> Result<(Vec<Rule>, Option<ListedFile>), UsageError> {
     Ok((each_once::<Rule>(rules_of(rules)), file))
 }
 
+/// The network whose links no two transfers of a slot may share.
+fn routes(
+    given: &Given,
+    has_slots: bool,
+    rules: &[Rule],
+) -> Result<Option<Arc<Network>>, UsageError> {
+    let Some(path) = given.text("routes") else { return Ok(None) };
+    ensure!(has_slots, "--routes arranges slots: use --rate or --slot as well");
+    let several = rules.contains(&Rule::Incast);
+    ensure!(!several, "--routes does not work with --schedule incast, whose senders share a link");
+    let unreadable = |why| UsageError(format!("--routes: cannot read '{path}' ({why})"));
+    let text = host::read_text(Path::new(path), routes::LONGEST_FILE).map_err(unreadable)?;
+    let wrong = |wrong| UsageError(format!("--routes: {wrong}"));
+    Ok(Some(Arc::new(Network::parse(path, &text).map_err(wrong)?)))
+}
+
 /// The rule of the source where none was named.
 fn rules_of(rules: Vec<Rule>) -> Vec<Rule> {
     if rules.is_empty() { vec![Rule::RoundRobin] } else { rules }
-}
-
-/// The sizes that a message can have.
-pub fn check_size(request: &Request) -> Result<(), UsageError> {
-    refuse_found(request.sizes.iter().find(|size| size.0 < SHORTEST), |size| {
-        format!("--size: a message of exchange has a header: use {SHORTEST} B or more, not {size}")
-    })
-}
-
-/// The transfers of a file for so many nodes.
-pub fn listed(file: &ListedFile, nodes: u32) -> Result<Vec<super::Transfer>, UsageError> {
-    let wrong = |wrong: crate::plan::written::Misplaced| UsageError(format!("--schedule: {wrong}"));
-    file::parse(&file.name, &file.text, nodes).map_err(wrong)
 }

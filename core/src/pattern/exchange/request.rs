@@ -1,11 +1,20 @@
 //! From what was asked of an exchange to its cases.
 
+use super::file::{self, MOST_TRANSFERS};
 use super::lengths::Lengths;
-use super::options::{self, MOST_NODES};
-use super::slots::Rule;
-use super::spec::Spec;
+use super::routes::Network;
+use super::slots::{Rule, Slots, Transfer};
+use super::spec::{SHORTEST, Spec};
 use crate::pattern::prelude::*;
+use crate::plan::HostSpec;
+use crate::plan::pairs::HERE;
 use crate::plan::request::within;
+use crate::plan::topology::MOST_ENDPOINTS;
+use crate::plan::written::Misplaced;
+use std::sync::Arc;
+
+/// Most nodes: each has a connection to every other.
+pub const MOST_NODES: u64 = MOST_ENDPOINTS as u64 + 1;
 
 /// A schedule that was written down.
 #[derive(Clone, Debug)]
@@ -27,6 +36,8 @@ pub struct ExchangeRequest {
     pub rules: Vec<Rule>,
     /// What the rule `file` lists.
     pub file: Option<ListedFile>,
+    /// The network whose links no two transfers of a slot share.
+    pub routes: Option<Arc<Network>>,
     /// Payload bits of a node per second.
     pub rates: Vec<u64>,
     /// Length of a slot.
@@ -80,6 +91,33 @@ impl ExchangeRequest {
         queues.iter().flat_map(both).collect()
     }
 
+    /// What is listed of a rule among so many nodes: what its file has, or its transfers rearranged
+    /// by their routes.
+    fn transfers(
+        &self,
+        request: &Request,
+        rule: Rule,
+        nodes: u32,
+    ) -> Result<Vec<Transfer>, UsageError> {
+        let file = self.file.as_ref().filter(|_| rule == Rule::File);
+        let listed = file.map_or(Ok(vec![]), |file| listed(file, nodes))?;
+        let Some(network) = &self.routes else { return Ok(listed) };
+        let name = |node: &Option<HostSpec>| node.as_ref().map_or(HERE, |spec| &spec.host).into();
+        let names: Vec<String> = match request.place.nodes.is_empty() {
+            true => (0..nodes).map(|node| format!("node{node}")).collect(),
+            false => request.place.nodes.iter().map(name).collect(),
+        };
+        let slots = Slots::new(rule, nodes, request.seed, 1, &listed);
+        let count = slots.transfers().take(MOST_TRANSFERS + 1).count();
+        ensure!(
+            count <= MOST_TRANSFERS,
+            "--routes: {nodes} nodes have more than {MOST_TRANSFERS} transfers: use fewer nodes"
+        );
+        network
+            .arrange(slots.transfers(), &names)
+            .map_err(|why| UsageError(format!("--routes: {why}: name the nodes as the run does")))
+    }
+
     /// The rules among so many nodes, those of an incast once for each number of senders.
     fn rules(&self, nodes: u32) -> Vec<(Rule, u32)> {
         let degrees = |rule: &Rule| match (*rule, self.degrees.is_empty()) {
@@ -99,7 +137,7 @@ impl PatternRequest for ExchangeRequest {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         request.refuse_stamps()?;
         request.refuse_schedule()?;
-        options::check_size(request)?;
+        check_size(request)?;
         let nodes = self.nodes(request);
         within("--nodes", nodes.iter().copied(), 2, MOST_NODES)?;
         let threads = request.threads.iter().any(|threads| *threads > 1);
@@ -130,7 +168,9 @@ impl PatternRequest for ExchangeRequest {
             refuse_found(most, |degree| {
                 format!("--degree {degree}: {nodes} nodes have at most {} senders", nodes - 1)
             })?;
-            self.file.as_ref().map_or(Ok(vec![]), |file| options::listed(file, nodes))?;
+            for rule in &self.rules {
+                self.transfers(request, *rule, nodes)?;
+            }
         }
         let is_short = |slot: &Span| slot.0 < SHORTEST_SLOT.0 && !self.spec.chaotic;
         let short = request.sizes.iter().flat_map(|size| self.slots(*size)).find(is_short);
@@ -193,9 +233,8 @@ impl ExchangeRequest {
         (rule, degree): (Rule, u32),
         (queue, receive_queue, spread, slot): (u32, u32, f64, Span),
     ) -> Case {
-        let file = self.file.as_ref().filter(|_| rule == Rule::File);
         // Checked before.
-        let transfers = file.and_then(|file| options::listed(file, nodes).ok()).unwrap_or_default();
+        let transfers = self.transfers(request, rule, nodes).unwrap_or_default();
         let own = self.spec.clone();
         let mean = of.size;
         let spec =
@@ -233,4 +272,17 @@ fn check_connections(nodes: u32, request: &Request, over: TransportKind) -> Resu
          is {most}: use fewer nodes, or raise it with ulimit -n"
     );
     Ok(())
+}
+
+/// The sizes that a message can have.
+fn check_size(request: &Request) -> Result<(), UsageError> {
+    refuse_found(request.sizes.iter().find(|size| size.0 < SHORTEST), |size| {
+        format!("--size: a message of exchange has a header: use {SHORTEST} B or more, not {size}")
+    })
+}
+
+/// The transfers of a file for so many nodes.
+fn listed(file: &ListedFile, nodes: u32) -> Result<Vec<Transfer>, UsageError> {
+    let wrong = |wrong: Misplaced| UsageError(format!("--schedule: {wrong}"));
+    file::parse(&file.name, &file.text, nodes).map_err(wrong)
 }

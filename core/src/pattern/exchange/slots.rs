@@ -61,6 +61,8 @@ impl Slots {
     /// `degree` is the number of an incast's senders, `table` what a file lists.
     pub fn new(rule: Rule, nodes: u32, seed: u64, degree: u32, table: &[Transfer]) -> Slots {
         let nodes = nodes.max(2);
+        // A rule that was rearranged is listed as well.
+        let rule = if table.is_empty() { rule } else { Rule::File };
         let is_random = rule == Rule::Permutations;
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut order: Vec<u32> = if is_random { (0..nodes).collect() } else { Vec::new() };

@@ -32,7 +32,8 @@ pub struct Spec {
     pub slot: Span,
     /// Senders of an incast.
     pub degree: u32,
-    /// The transfers of a file: slot, sender, receiver.
+    /// The transfers of a file, or those of a rule that was rearranged by the routes of its
+    /// messages: slot, sender, receiver.
     #[serde(default)]
     pub transfers: Vec<Transfer>,
     /// Whether a send is left out whose slot is over or whose queue is full.
@@ -109,7 +110,8 @@ impl Spec {
     pub fn name(&self) -> String {
         let rule = match self.rule {
             Rule::Incast => format!("incast of {}", self.degree),
-            rule => rule.name().to_string(),
+            Rule::File => rule_name(self.rule, false),
+            rule => rule_name(rule, !self.transfers.is_empty()),
         };
         match (self.chaotic, self.rule) {
             (true, Rule::RoundRobin) => "chaotic".into(),
@@ -127,11 +129,17 @@ impl Spec {
         ensure!(self.mean.0 >= SHORTEST, "--size: a message of exchange has at least {SHORTEST} B");
         let fits = self.chaotic || self.slot.0 > 0;
         ensure!(fits, "a scheduled exchange has slots: use --rate or --slot");
-        let listed = self.rule == Rule::File;
-        let fits = self.transfers.len() <= MOST_TRANSFERS && listed != self.transfers.is_empty();
-        ensure!(fits, "a schedule of a file has 1 to {MOST_TRANSFERS} transfers, and no other has");
+        let is_listed = self.rule != Rule::File || !self.transfers.is_empty();
+        let fits = self.transfers.len() <= MOST_TRANSFERS && is_listed;
+        ensure!(fits, "a schedule of a file has 1 to {MOST_TRANSFERS} transfers");
         Ok(())
     }
+}
+
+/// A rule, and whether it was rearranged.
+fn rule_name(rule: Rule, by_routes: bool) -> String {
+    let routes = if by_routes { " by routes" } else { "" };
+    format!("{}{routes}", rule.name())
 }
 
 impl PatternSpec for Exchange {

@@ -9,14 +9,12 @@ use crate::view::byte_rate::{self, ByteRateUnit};
 use crate::view::compared::{Compared, Named, told_apart};
 use crate::view::model::{Rank, fields};
 use crate::view::number::{PERCENT, THOUSANDS};
-use seen::{NodeRow, Seen};
+use seen::{NAME, NodeRow, Seen};
 
 /// Nodes of one run that the terminal shows; the page has all.
 const MOST_NODES: usize = 16;
 /// Sentences of nodes that stand out and of bounds.
 const MOST_SENTENCES: usize = 8;
-/// As records name the pattern.
-const NAME: &str = "exchange";
 
 impl PatternView for Exchange {
     /// The sum of all nodes, the node that stands out, and what bounds them.

@@ -2,13 +2,14 @@
 
 use super::super::spec::Spec;
 use super::super::summary::{Between, Details, Node};
-use super::NAME;
 use crate::pattern::prelude::*;
 use crate::stats::{Interval, Value as Number};
 use crate::view::byte_rate::{self, ByteRateUnit};
 use crate::view::model::{HeatCell, HeatMap};
 use crate::view::number::{PERCENT, short};
 
+/// As records name the pattern.
+pub const NAME: &str = "exchange";
 /// Below this share of the others' median a node stands out.
 const STANDS_OUT: f64 = 0.9;
 

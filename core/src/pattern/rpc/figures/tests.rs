@@ -290,8 +290,7 @@ fn what_came_broken_to_any_thread_of_the_server_is_counted() {
     ];
     let finished = RoundResult { ranks, fault: None, start: None, ran: None };
     let mut all = Counts { corrupt: 10, ..Counts::default() };
-    let case = crate::pattern::rpc::request(Default::default()).plan().unwrap().cases.remove(0);
-    Rpc.complete_counts(&case, &finished, &mut all);
+    Rpc.complete_counts(&case(), &finished, &mut all);
     assert_eq!(all, Counts { corrupt: 15, ..Counts::default() });
 }
 
