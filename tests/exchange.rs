@@ -34,7 +34,8 @@ fn nothing_is_missing(run: &Run) {
 #[test]
 fn four_nodes_exchange_over_each_transport_and_lose_nothing() {
     for transport in ["tcp", "shm", "unix", "unixgram"] {
-        for how in ["--slot 2ms", "--chaotic --queue 4 --receive-queue 5"] {
+        let sleeps = if transport == "shm" { "--chaotic" } else { "--chaotic --wait block" };
+        for how in ["--slot 2ms", "--chaotic --queue 4 --receive-queue 5", sleeps] {
             let (scratch, record) = measured(
                 "exchange",
                 &format!("--nodes 4 --size 4KiB --transport {transport} {how} --rounds 1 --check"),
@@ -166,6 +167,31 @@ fn a_node_that_is_killed_is_named_and_what_the_others_have_is_kept() {
         assert!(fault.contains("killed by signal 9"), "{fault}");
         assert!(samples(&scratch, 0).len() >= 20, "{transport}");
     }
+}
+
+#[test]
+fn slots_by_routes_share_no_link_and_a_wrong_file_is_refused_with_its_place() {
+    let scratch = Scratch::new();
+    let file = scratch.join("net");
+    let text = "node0 - a\nnode1 - a\nnode2 - b\nnode3 - b # the other leaf\na - b\n";
+    std::fs::write(&file, text).unwrap();
+    let line = "exchange --nodes 4 --size 1KiB --slot 1ms --routes net --rounds 1 --out run";
+    let ended = wiregauge(&scratch, &words(line));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    nothing_is_missing(&record.runs[0]);
+    let spec = serde_json::to_value(&record.runs[0].case).unwrap();
+    let transfers: Vec<(u32, u32, u32)> =
+        serde_json::from_value(spec["spec"]["transfers"].clone()).unwrap();
+    // Of 12 transfers 4 go each way over the one link between the leaves.
+    let over = |from: &u32, to: &u32| from / 2 == 0 && to / 2 == 1;
+    let slots: BTreeSet<u32> =
+        transfers.iter().filter(|(_, from, to)| over(from, to)).map(|one| one.0).collect();
+    assert_eq!((transfers.len(), slots.len()), (12, 4), "{transfers:?}");
+    std::fs::write(&file, format!("{text}node1 a\n")).unwrap();
+    let ended = wiregauge(&scratch, &words(&line.replace("run", "again")));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("net:6:1: a line has one link"), "{ended:?}");
 }
 
 #[test]

@@ -13,6 +13,9 @@ use crate::transport::endpoint_set::{self, EndpointSet};
 /// In the number of a message: it is the last of its connection and carries nothing.
 const LAST: u64 = 1 << 63;
 
+/// Longest sleep: then a node looks whether its time is up.
+const NAP: Span = Span(5_000_000);
+
 /// What a node knows of an exchange before it begins.
 pub struct NodePlan {
     /// Its rank.
@@ -79,7 +82,7 @@ pub fn node<E: Endpoint, C: Clock>(
     let LoopContext { endpoint: set, mut waiter, clock, gate, plan, recorder, .. } = context;
     let mut node = Node::new(own, set, Scope { clock, gate, plan });
     let mut events = Events::default();
-    let mut turns = 0u32;
+    let (mut turns, mut sleepy) = (0u32, own.begin);
     loop {
         let now = clock.now();
         let posted = match now < node.end {
@@ -87,8 +90,7 @@ pub fn node<E: Endpoint, C: Clock>(
             true => node.send_all(set, recorder),
             false => node.say_last(set, recorder),
         };
-        let sleeps = !posted && waiter.sleeps() && own.slot.is_none();
-        let (any, link) = node.look(set, sleeps, &mut waiter, &mut events, recorder);
+        let (any, link) = node.look(set, &mut waiter, &mut events, recorder);
         recorder.handled(recorder.seen.sent + recorder.seen.received);
         if let Some(ended) = link {
             return ended;
@@ -97,11 +99,18 @@ pub fn node<E: Endpoint, C: Clock>(
             recorder.seen.unsent += node.not_sent();
             return Ended::Time;
         }
-        if own.yields && !any && !posted {
+        turns = if any || posted { 0 } else { turns + 1 };
+        if turns > 0 && own.slot.is_none() && waiter.sleeps() {
+            if waiter.spin().0 == 0 || now >= sleepy {
+                let peers = &node.peers;
+                set.sleep(NAP, |end| peers.get(end).is_some_and(Peer::is_sending));
+            }
+        } else if turns == 0 {
+            sleepy = now + waiter.spin();
+        } else if own.yields {
             std::thread::yield_now();
         }
-        turns = if any { 0 } else { turns + 1 };
-        if (turns >= POLLS || sleeps || any) && gate.is_stopped() {
+        if (turns >= POLLS || waiter.sleeps() || any) && gate.is_stopped() {
             return Ended::Stopped;
         }
         turns %= POLLS;
@@ -270,13 +279,12 @@ impl<'a, C: Clock> Node<'a, C> {
     fn look<E: Endpoint>(
         &mut self,
         set: &mut EndpointSet<E>,
-        sleeps: bool,
         waiter: &mut AnyWaiter,
         events: &mut Events,
         recorder: &mut Recorder<'_>,
     ) -> (bool, Option<Ended>) {
         let (mut any, mut ended) = (false, None);
-        set.look(sleeps, |number, end, sleeps| {
+        set.look(false, |number, end, sleeps| {
             waiter.attempt(sleeps, end, events);
             any |= events.any();
             let Some(peer) = self.peers.get_mut(number) else { return false };
@@ -308,6 +316,11 @@ impl<'a, C: Clock> Node<'a, C> {
 }
 
 impl Peer {
+    /// Whether the transport still has messages to it.
+    fn is_sending(&self) -> bool {
+        self.flow.outstanding() > 0
+    }
+
     /// Takes a message: the times in it, or nothing where it carries none.
     #[inline(always)]
     fn take<E: Endpoint>(

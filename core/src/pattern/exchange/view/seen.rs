@@ -101,7 +101,9 @@ impl<'a> Seen<'a> {
     pub fn bound(&self) -> Option<String> {
         let (share, _) = self.share()?;
         let (_, links) = self.bound_of_links()?;
-        let (senders, receivers) = self.spec.ends(self.details.nodes.len() as u32);
+        let nodes = &self.details.nodes;
+        let senders = nodes.iter().filter(|node| node.is_sender).count();
+        let receivers = nodes.iter().filter(|node| node.is_receiver).count();
         let percent = short(share * PERCENT);
         let label = &self.run.label;
         Some(match (links, senders > receivers, receivers > senders) {
@@ -115,7 +117,7 @@ impl<'a> Seen<'a> {
             ),
             (1, ..) => format!("{label}: one link at a time, of which {percent} % is used."),
             (links, ..) => {
-                format!("{label}: {percent} % of the payload that {links} links could carry.")
+                format!("{label}: payload is {percent} % of the rate of {links} links.")
             }
         })
     }
