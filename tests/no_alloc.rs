@@ -75,12 +75,13 @@ fn run(case: &Case, role: Role, gate: &Gate, opening: Opening, other: &Blob) -> 
         rows: arena.capacity() as u64,
         free_cpu: None,
         cpu_beside: None,
+        shares_cpu: false,
         is_remote: false,
     };
     let pattern = registry::execution(case.pattern.name()).unwrap();
     let (plan, mut role_loop) = thread.prepare(pattern).unwrap();
     let generator = match role {
-        Role::Client => Generator::of(case, &time).unwrap(),
+        Role::Client | Role::Node => Generator::of(case, &time).unwrap(),
         Role::Server => None,
     };
     let mut recorder = Recorder::new(&mut arena, case.warmup);

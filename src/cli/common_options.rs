@@ -299,6 +299,7 @@ pub fn request(
 ) -> Result<(Request, Option<Rank>), UsageError> {
     let request = pattern.request(given)?;
     let (place, rank) = place::place(given)?;
+    let place = if request.asked.has_nodes() { place::ranks(place, given)? } else { place };
     let settings = settings_of(given)?;
     let family = settings.family();
     interfaces(given, &place, rank.as_ref(), family)?;

@@ -24,7 +24,7 @@ pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
     let needed = match which {
         Pairs::All { .. } => Some("--all-pairs needs several hosts: use --hosts A,B,C"),
         Pairs::Bisection { .. } => Some("--bisection needs several hosts: use --hosts A,B,C"),
-        Pairs::First => at_once.map(|_| "--rails needs another host: use --to HOST"),
+        Pairs::First | Pairs::Ranks => at_once.map(|_| "--rails needs another host: use --to HOST"),
     };
     match &rank {
         None if !names_hosts(given) => refuse_found(needed, str::to_owned)?,
@@ -40,6 +40,21 @@ pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
     let (nodes, own_here) = nodes(given, rank.as_ref())?;
     let rails = at_once.map(Rails::new);
     Ok((Place { nodes, which, own_here, rails, ..Place::default() }, rank))
+}
+
+/// The same hosts as ranks that all do the same.
+///
+/// # Errors
+/// Pairs of them were asked for.
+pub fn ranks(place: Place, given: &Given) -> Result<Place, UsageError> {
+    let of_pairs = ["to", "all-pairs", "bisection", "client-hosts", "rails"];
+    refuse_found(of_pairs.into_iter().find(|name| given.is_given(name)), |option| {
+        format!(
+            "--{option} measures pairs, and here all hosts take part at once: use --hosts A,B,C, \
+             or --nodes for processes on this host"
+        )
+    })?;
+    Ok(Place { which: Pairs::Ranks, ..place })
 }
 
 /// Whether another host is named.

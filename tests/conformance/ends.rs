@@ -189,7 +189,7 @@ pub struct End<'a> {
 
 fn number(role: Role) -> usize {
     match role {
-        Role::Client => 0,
+        Role::Client | Role::Node => 0,
         Role::Server => 1,
     }
 }

@@ -195,7 +195,7 @@ impl Controller {
             });
             (progress.max()? >= messages).then_some(())
         });
-        assert_eq!(self.agents().len(), 2, "{}", self.said());
+        assert!(self.agents().len() >= 2, "{}", self.said());
     }
 
     /// Waits until the run has made its hidden directory.

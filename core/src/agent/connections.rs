@@ -24,9 +24,18 @@ pub(crate) struct Connections {
     is_mesh: bool,
 }
 
-/// Opens as many endpoints as a thread of this role has.
-pub(crate) fn open(case: &Case, setup: &Setup) -> Result<Vec<Opening>, SetupError> {
-    case.transport.open_several(setup, case.topology.endpoints_of_role(setup.role))
+/// Opens the endpoints of a thread, each for the side that its rank has on that connection.
+pub(crate) fn open(case: &Case, setup: &Setup, thread: usize) -> Result<Vec<Opening>, SetupError> {
+    let (topology, rank) = (&case.topology, setup.rank.number as usize);
+    if !topology.has_nodes() {
+        return case.transport.open_several(setup, topology.endpoints_of_role(setup.role));
+    }
+    let peers = topology.peers_of(rank, thread).into_iter();
+    let one = |other: usize| {
+        let role = topology.side_towards(rank, other);
+        case.transport.open(&Setup { role, ..setup.clone() })
+    };
+    peers.map(|peer| one(peer.rank)).collect()
 }
 
 impl Connections {

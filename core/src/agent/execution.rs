@@ -5,7 +5,7 @@ use super::connections::{Connections, Endpoints};
 use super::error::{AgentError, unable};
 use super::rows::{MESSAGES_PER_SECOND, rows};
 use super::setup::setup;
-use crate::clock::{AnyClock, TickSpan, Timebase};
+use crate::clock::{AnyClock, TickSpan, Ticks, Timebase};
 use crate::host::ResourceUse;
 use crate::loops::closed::RoundTrips;
 use crate::loops::compiled::{self, AnyContext, Compiled};
@@ -70,6 +70,8 @@ pub struct ThreadContext<'a> {
     pub free_cpu: Option<u32>,
     /// A CPU on which no thread of its end measures.
     pub cpu_beside: Option<u32>,
+    /// Whether a thread of another rank measures on its CPU.
+    pub shares_cpu: bool,
     /// Whether it is on another host than the controller.
     pub is_remote: bool,
 }
@@ -111,7 +113,9 @@ impl ThreadContext<'_> {
         let opening = case.transport.open(&setup(case, role, cookie))?;
         let mut connections = Connections::connect(case, vec![opening], &[Blob::default()])?;
         let generator = match role {
-            Role::Client => Generator::of(case, self.time).map_err(unable("the timer"))?,
+            Role::Client | Role::Node => {
+                Generator::of(case, self.time).map_err(unable("the timer"))?
+            }
             Role::Server => None,
         };
         let mut recorder = Recorder::new(arena, case.warmup);
@@ -132,6 +136,10 @@ pub trait RoleLoop {
     fn connected(&mut self, _endpoints: &Endpoints) -> Result<(), SetupError> {
         Ok(())
     }
+
+    /// Learns the instant at which all ranks begin, or, where none was agreed, that at which this
+    /// one does.
+    fn begins(&mut self, _at: Ticks) {}
 
     /// Runs the loop to its end.
     fn run(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended;

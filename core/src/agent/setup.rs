@@ -20,6 +20,6 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         site: named.map_or(Site::Loopback, |names| Site::Interface(names.of(role).to_string())),
         kind: profile.value_kind,
         settings: case.pattern.settings_of(case, role),
-        ..Setup::new(role, traffic, case.wait, case.size.0 as usize)
+        ..Setup::new(role.side(), traffic, case.wait, case.size.0 as usize)
     }
 }

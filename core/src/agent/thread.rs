@@ -6,7 +6,7 @@
 
 use crate::agent::connections::{self, Connections};
 use crate::agent::error::{AgentError, unable};
-use crate::agent::execution::{PatternExecution, ThreadContext};
+use crate::agent::execution::{PatternExecution, RoleLoop, ThreadContext};
 use crate::agent::rehearse;
 use crate::agent::setup::setup;
 use crate::clock::exchange::Local;
@@ -42,6 +42,9 @@ const REPEAT: Duration = Duration::from_millis(5);
 
 /// How often a thread that waits for an agreed instant looks whether the round is to end.
 const LOOK: Span = Span(1_000_000);
+
+/// Sleep of a node that waits for a later instant than the next [`LOOK`].
+const NAP: Duration = Duration::from_micros(500);
 
 /// Exit code of a process that has panicked.
 const PANICKED: i32 = 101;
@@ -195,7 +198,7 @@ impl RoleRunner {
         let generator = self.generator(&time)?;
         let used = ResourceUse::of_thread();
         let device = read_device(clock, &connections);
-        let begin = self.begin(clock, at, look);
+        let begin = self.begin(clock, at, look, &mut *role_loop);
         let ended = role_loop.run(LoopContext {
             endpoint: &mut connections.set,
             waiter: AnyWaiter::new(case.wait, spin),
@@ -252,6 +255,7 @@ impl RoleRunner {
             rows,
             free_cpu: assignment.cpu_free(),
             cpu_beside: self.elsewhere,
+            shares_cpu: assignment.shares_cpu(self.number),
             is_remote: assignment.remote_rows.is_some(),
         }
     }
@@ -303,7 +307,7 @@ impl RoleRunner {
     /// Opens its ends, reports their addresses, and connects them; `None`: nobody wants that.
     fn connect(&self) -> Result<Option<Connections>, AgentError> {
         let case = &self.case;
-        let openings = connections::open(case, &self.setup())?;
+        let openings = connections::open(case, &self.setup(), self.number)?;
         let addresses = openings.iter().map(|opening| opening.address.clone()).collect();
         self.report(ThreadReport::Opened(addresses));
         let Ok(ThreadCommand::Connect(others)) = self.commands.recv() else { return Ok(None) };
@@ -322,13 +326,26 @@ impl RoleRunner {
 
     /// Waits for the other threads of this end, then for the agreed instant, where there is one;
     /// when it begins. It waits busily, and looks now and then whether the round is to end.
-    fn begin(&self, clock: AnyClock, at: Option<Ticks>, look: TickSpan) -> Ticks {
+    fn begin(
+        &self,
+        clock: AnyClock,
+        at: Option<Ticks>,
+        look: TickSpan,
+        role_loop: &mut dyn RoleLoop,
+    ) -> Ticks {
         let gate = &self.control.gate;
         self.barrier.wait(gate);
         if let Some(at) = at {
+            // Of many nodes on a CPU those that wait busily would keep the others from coming.
+            let sleeps = self.case.topology.has_nodes();
+            while sleeps && clock.now() + look + look < at && !gate.is_stopped() {
+                std::thread::sleep(NAP);
+            }
             gate.idle_until(clock, at, look);
         }
-        clock.now()
+        let now = clock.now();
+        role_loop.begins(at.unwrap_or(now));
+        now
     }
 
     /// What the CPU does by itself, where the thread has it and time is real.

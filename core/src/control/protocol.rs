@@ -30,7 +30,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -163,6 +163,12 @@ impl Assignment {
     pub fn cpu_beside(&self) -> Option<u32> {
         let measuring: Vec<u32> = self.slots.iter().filter_map(|slot| slot.cpu).collect();
         host::cpu_beside(&measuring)
+    }
+
+    /// Whether a thread of another rank measures on the CPU of this one.
+    pub fn shares_cpu(&self, thread: usize) -> bool {
+        let own = self.slots.get(thread).and_then(|slot| slot.cpu);
+        own.is_some_and(|own| self.others.contains(&own))
     }
 
     /// A CPU on which neither end measures, where there is one.

@@ -13,6 +13,11 @@ pub fn allow_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
+/// Most file descriptors that a process may have.
+pub fn most_descriptors() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
 /// A file descriptor that this process inherited, named by its number. Takes it, once.
 pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     static TAKEN: Mutex<Vec<i32>> = Mutex::new(Vec::new());

@@ -29,7 +29,7 @@ pub struct RoundTrips(pub Role);
 impl Compiled for RoundTrips {
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match self.0 {
-            Role::Client => client(context),
+            Role::Client | Role::Node => client(context),
             Role::Server => server::<_, _, _, _, false>(context, ()),
         }
     }

@@ -142,7 +142,7 @@ impl Plan {
     /// CPUs that the ends of its cases want at the same time, at most: those of a case, of what
     /// runs beside it, and of the other rails.
     pub fn cpus_at_once(&self) -> u32 {
-        let of = |case: &Case| case.topology.most_threads() + case.profile().cpus_before;
+        let of = |case: &Case| case.topology.cpu_pairs() + case.profile().cpus_before;
         let rails = self.rails.as_ref().map_or(1, Rails::at_once);
         rails * self.cases.iter().map(of).max().unwrap_or(1)
     }

@@ -60,6 +60,8 @@ pub enum Pairs {
         /// Which at the same time.
         at_once: AtOnce,
     },
+    /// None: each is a rank of every case.
+    Ranks,
     /// Random perfect matchings, all pairs of one at the same time.
     Bisection {
         /// How many matchings.
@@ -73,7 +75,7 @@ pub enum Pairs {
 pub struct Layout {
     /// Other hosts than this.
     pub hosts: Vec<HostSpec>,
-    /// The hosts of the clients where one server has several; else empty.
+    /// The hosts of the clients where one server has several, or of the nodes; else empty.
     pub clients: Vec<Option<u32>>,
     /// The hosts of each pair.
     pub pairs: Vec<HostPair>,
@@ -117,12 +119,13 @@ impl Place {
                 own || (role == Role::Client && self.more_clients.contains(&None))
             }
             Pairs::All { .. } | Pairs::Bisection { .. } => self.nodes.contains(&None),
+            Pairs::Ranks => self.nodes.is_empty() || self.nodes.contains(&None),
         }
     }
 
     /// Which pairs of several hosts.
     pub fn pairs(&self) -> Option<Pairs> {
-        Some(self.which).filter(|which| *which != Pairs::First)
+        Some(self.which).filter(|which| !matches!(which, Pairs::First | Pairs::Ranks))
     }
 
     /// How many pairs and rails there are, without making them. Those of a directed question are
@@ -135,7 +138,7 @@ impl Place {
 
     fn count_pairs(&self, nodes: u64, is_directed: bool) -> u64 {
         match self.which {
-            Pairs::First => 1,
+            Pairs::First | Pairs::Ranks => 1,
             Pairs::All { .. } if is_directed => nodes * nodes.saturating_sub(1),
             Pairs::All { .. } => nodes * nodes.saturating_sub(1) / 2,
             Pairs::Bisection { matchings } => u64::from(matchings) * (nodes / 2),
@@ -155,13 +158,18 @@ impl Place {
         let mut number = |node: &Option<HostSpec>| node.as_ref().and_then(|_| next.next());
         let numbers: Vec<Option<u32>> = nodes.iter().map(&mut number).collect();
         let further = self.more_clients.iter().map(number).collect::<Vec<_>>();
+        if *which == Pairs::Ranks {
+            let hosts = self.all_nodes().flatten().cloned().collect();
+            let pairs = vec![HostPair::default()];
+            return Ok(Layout { hosts, clients: numbers, pairs, ..Layout::default() });
+        }
         let clients = if further.is_empty() { None } else { numbers.first().copied() };
         let end = |node: u32| numbers.get(node as usize).copied().flatten();
         let of = |(a, b): (u32, u32)| HostPair { client: end(a), server: end(b) };
         let count = nodes.len() as u32;
         let turned = |pairs: Vec<(u32, u32)>| pairs.into_iter().map(|(a, b)| (b, a)).collect();
         let groups: Vec<Vec<(u32, u32)>> = match *which {
-            Pairs::First => vec![vec![(0, 1)]],
+            Pairs::First | Pairs::Ranks => vec![vec![(0, 1)]],
             Pairs::All { .. } => (0..rounds(count))
                 .map(|round| matching(count, round).collect::<Vec<_>>())
                 .flat_map(|pairs| {
@@ -172,7 +180,7 @@ impl Place {
             Pairs::Bisection { matchings } => random_matchings(count, matchings, asked.seed),
         };
         let concurrent = match which {
-            Pairs::First | Pairs::All { at_once: AtOnce::Pair } => Vec::new(),
+            Pairs::First | Pairs::Ranks | Pairs::All { at_once: AtOnce::Pair } => Vec::new(),
             Pairs::All { at_once: AtOnce::All } => {
                 vec![(0..groups.iter().map(Vec::len).sum::<usize>() as u32).collect()]
             }

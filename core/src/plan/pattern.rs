@@ -154,8 +154,11 @@ pub struct CaseProfile {
     pub is_one_way: bool,
     /// Messages for one sample.
     pub stride: u64,
-    /// How the ranks come to know that nothing more is sent.
+    /// How the ranks come to know that nothing more is sent; nodes tell each other.
     pub ending: Ending,
+    /// How far apart the clocks of its ranks may be at most for its times to mean anything: a round
+    /// is refused where they are known less well.
+    pub clock_within: Option<Span>,
     /// CPUs of each end that what runs at the same time takes first.
     pub cpus_before: u32,
     /// Whether it is measured for the sake of others: graphs do not show it.
@@ -182,6 +185,7 @@ impl CaseProfile {
             is_one_way: false,
             stride: 1,
             ending: Ending::SenderTellsReceiver,
+            clock_within: None,
             cpus_before: 0,
             is_preparation: false,
             values: None,
@@ -290,6 +294,12 @@ pub trait PatternRequest: Debug + Send + Sync {
 
     /// Whether one server may have clients on several hosts.
     fn has_many_clients(&self) -> bool {
+        false
+    }
+
+    /// Whether its ranks are nodes ([`Role::Node`]): each host that is named is one, and none of
+    /// their pairs is a case.
+    fn has_nodes(&self) -> bool {
         false
     }
 

@@ -24,8 +24,8 @@ macro_rules! shipped {
 pub(crate) use shipped;
 
 /// The publications that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 5] =
-    shipped!("references": "gamess" "homa" "potter" "ramcloud" "villas");
+pub const SHIPPED: [(&str, &str); 6] =
+    shipped!("references": "dabc" "gamess" "homa" "potter" "ramcloud" "villas");
 
 /// A publication's figures.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +99,8 @@ crate::options::named_enum! {
         Ns = "ns",
         /// Microseconds.
         Us = "us",
+        /// 10^6 bytes per second.
+        MBps = "MB/s",
         /// 10^6 bits per second.
         Mbps = "Mb/s",
         /// 10^9 bits per second.
@@ -129,6 +131,7 @@ impl Unit {
     pub const fn scale(self) -> f64 {
         match self {
             Unit::Us => 1e3,
+            Unit::MBps => 1e6,
             Unit::Mbps => 1e6 / 8.0,
             Unit::Gbps => 1e9 / 8.0,
             Unit::Ns | Unit::PerSecond | Unit::PerPoll | Unit::Ratio => 1.0,

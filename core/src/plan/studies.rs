@@ -3,8 +3,9 @@
 use super::reference;
 
 /// The studies that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 33] = reference::shipped! {
+pub const SHIPPED: [(&str, &str); 38] = reference::shipped! {
     "studies":
+    "dabc/chaotic" "dabc/messages" "dabc/over-time" "dabc/rdma" "dabc/scheduled-or-chaotic"
     "gamess/bandwidth" "gamess/ipoib-latency" "gamess/ipoib-throughput" "gamess/send-latency"
     "homa/congestion" "homa/factors" "homa/offloads" "homa/polling" "homa/window"
     "homa/workloads"

@@ -6,6 +6,7 @@
 
 use crate::transport::Role;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Most threads of a rank.
 pub const MOST_THREADS: u32 = 64;
@@ -98,6 +99,16 @@ impl Topology {
         Topology { ranks, connections: Connections::Pairs(vec![(0, 1)]), wiring }
     }
 
+    /// So many nodes on this host, each a process with one thread and a connection to every other.
+    pub fn nodes(count: u32) -> Topology {
+        let node = Rank { role: Role::Node, host: None, threads: 1 };
+        Topology {
+            ranks: vec![node; count.min(MOST_RANKS as u32) as usize],
+            connections: Connections::AllToAll,
+            wiring: Wiring::Parallel,
+        }
+    }
+
     /// The same with this many clients of the one server, all alike: the first, and others after
     /// the server.
     #[must_use]
@@ -130,6 +141,7 @@ impl Topology {
             && pairs.len() <= MOST_RANKS
             && self.ranks.iter().all(|rank| (1..=MOST_THREADS).contains(&rank.threads))
             && are_ranks
+            && self.is_of_one_kind()
             && (0..ranks).all(|rank| (1..=MOST_ENDPOINTS).contains(&self.endpoints_of(rank)));
         ensure!(
             is_small,
@@ -137,6 +149,16 @@ impl Topology {
              {MOST_ENDPOINTS} connections of a thread"
         );
         Ok(())
+    }
+
+    /// Whether nodes are among themselves: a process that is one of several equals has no client.
+    fn is_of_one_kind(&self) -> bool {
+        !self.has_nodes() || self.ranks.iter().all(|rank| rank.role == Role::Node)
+    }
+
+    /// Whether its ranks are nodes, which all do the same.
+    pub fn has_nodes(&self) -> bool {
+        self.ranks.iter().any(|rank| rank.role == Role::Node)
     }
 
     /// The same on these hosts.
@@ -148,10 +170,10 @@ impl Topology {
         self
     }
 
-    /// The same with the clients on these hosts, one on each in their order.
+    /// The same with the clients, or the nodes, on these hosts, one on each in their order.
     #[must_use]
     pub fn with_clients_on(mut self, hosts: &[Option<u32>]) -> Topology {
-        let clients = self.ranks.iter_mut().filter(|rank| rank.role == Role::Client);
+        let clients = self.ranks.iter_mut().filter(|rank| rank.role.side() == Role::Client);
         clients.zip(hosts).for_each(|(rank, host)| rank.host = *host);
         self
     }
@@ -161,9 +183,9 @@ impl Topology {
         HostPair { client: self.host_of(Role::Client), server: self.host_of(Role::Server) }
     }
 
-    /// The first rank of a role.
+    /// The first rank of a role's side.
     pub fn rank(&self, role: Role) -> Option<&Rank> {
-        self.ranks.iter().find(|rank| rank.role == role)
+        self.ranks_of(role).next()
     }
 
     /// The host of a role; `None`: this one.
@@ -171,9 +193,14 @@ impl Topology {
         self.rank(role)?.host
     }
 
-    /// The ranks of a role, in the order of their numbers.
+    /// What the ranks of a role's side are called.
+    pub fn name_of(&self, role: Role) -> &'static str {
+        self.rank(role).map_or(role, |rank| rank.role).name()
+    }
+
+    /// The ranks of a role's side, in the order of their numbers: nodes are those of the client's.
     pub fn ranks_of(&self, role: Role) -> impl Iterator<Item = &Rank> {
-        self.ranks.iter().filter(move |rank| rank.role == role)
+        self.ranks.iter().filter(move |rank| rank.role.side() == role.side())
     }
 
     /// Threads of a role, of all its ranks.
@@ -199,7 +226,7 @@ impl Topology {
         own?.host
     }
 
-    /// Whether several clients talk to one server.
+    /// Whether several ranks begin: clients of one server, or nodes.
     pub fn has_several_clients(&self) -> bool {
         self.ranks_of(Role::Client).nth(1).is_some()
     }
@@ -209,6 +236,26 @@ impl Topology {
         self.ranks.iter().map(|rank| rank.threads).max().unwrap_or(1)
     }
 
+    /// Pairs of CPUs that its ranks of one host can use, for the host with the most of them: a
+    /// client and a server take one pair for each thread, and two nodes share one.
+    pub fn cpu_pairs(&self) -> u32 {
+        if !self.has_nodes() {
+            return self.most_threads();
+        }
+        let mut threads = BTreeMap::<Option<u32>, u32>::new();
+        self.ranks.iter().for_each(|rank| *threads.entry(rank.host).or_default() += rank.threads);
+        let pairs = threads.into_values().max().unwrap_or(1).div_ceil(2);
+        pairs.clamp(1, MOST_THREADS)
+    }
+
+    /// Threads of the ranks before this one on its own host: nodes of one host take its CPUs in
+    /// turns.
+    pub fn threads_before_on_host(&self, rank: usize) -> u32 {
+        let host = self.ranks.get(rank).map(|rank| rank.host);
+        let before = self.ranks.iter().take(rank).filter(|one| Some(one.host) == host);
+        before.fold(0, |all, one| all.saturating_add(one.threads))
+    }
+
     /// Whether its ranks are on different hosts.
     pub fn is_between_hosts(&self) -> bool {
         self.ranks.windows(2).any(|two| two[0].host != two[1].host)
@@ -216,8 +263,27 @@ impl Topology {
 
     /// Endpoints of each thread of a rank.
     pub fn endpoints_of(&self, rank: usize) -> u32 {
-        let all = self.neighbours(rank).into_iter().map(|other| self.endpoints_towards(other));
-        all.fold(0, u32::saturating_add)
+        self.endpoints_before(rank, self.ranks.len())
+    }
+
+    /// Endpoints of each thread of a rank towards the ranks below `other`.
+    fn endpoints_before(&self, rank: usize, other: usize) -> u32 {
+        if self.connections == Connections::AllToAll && self.wiring == Wiring::Parallel {
+            // One of each: a sum for each of thousands of ranks would take their number squared.
+            return (other - usize::from(rank < other)) as u32;
+        }
+        let before = self.neighbours(rank).into_iter().take_while(|one| *one < other);
+        before.map(|one| self.endpoints_towards(one)).fold(0, u32::saturating_add)
+    }
+
+    /// The side of a rank on its connection to another: a node's is the client's towards those of
+    /// higher rank.
+    pub fn side_towards(&self, rank: usize, other: usize) -> Role {
+        match self.ranks.get(rank).map(|rank| rank.role) {
+            Some(Role::Server) => Role::Server,
+            Some(Role::Node) if other < rank => Role::Server,
+            _ => Role::Client,
+        }
     }
 
     /// Endpoints of each thread of the first rank of a role. Clients of one server are all alike.
@@ -230,8 +296,7 @@ impl Topology {
     pub fn peers_of(&self, rank: usize, thread: usize) -> Vec<EndpointId> {
         let mut peers = Vec::new();
         for other in self.neighbours(rank) {
-            let before = self.neighbours(other).into_iter().take_while(|one| *one != rank);
-            let first: u32 = before.map(|one| self.endpoints_towards(one)).sum();
+            let first = self.endpoints_before(other, rank);
             match self.wiring {
                 Wiring::Parallel => {
                     peers.push(EndpointId { rank: other, thread, endpoint: first as usize });
@@ -292,128 +357,11 @@ impl Topology {
         }
     }
 
-    /// The position of a role's first rank.
+    /// The position of the first rank of a role's side.
     pub fn position(&self, role: Role) -> Option<usize> {
-        self.ranks.iter().position(|rank| rank.role == role)
+        self.ranks.iter().position(|rank| rank.role.side() == role.side())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pattern::rpc;
-    use crate::plan::Request;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn threads_of_a_pair_are_connected_to_the_same_number() {
-        let topology = Topology::pair(3);
-        let peers: Vec<EndpointId> = (0..3).flat_map(|t| topology.peers_of(0, t)).collect();
-        let expected = |thread| EndpointId { rank: 1, thread, endpoint: 0 };
-        assert_eq!(peers, (0..3).map(expected).collect::<Vec<_>>());
-        assert_eq!((topology.endpoints_of(0), topology.endpoints_of(1)), (1, 1));
-    }
-
-    #[test]
-    fn a_mesh_connects_every_endpoint_once_and_both_sides_agree() {
-        for (clients, servers, each) in [(1, 1, 1), (2, 3, 2), (3, 2, 4), (1, 5, 1)] {
-            let topology = Topology::client_server(clients, servers, Wiring::Mesh { each });
-            let mut seen = BTreeSet::new();
-            for thread in 0..clients as usize {
-                let peers = topology.peers_of(0, thread);
-                assert_eq!(peers.len(), topology.endpoints_of(0) as usize);
-                for (endpoint, peer) in peers.iter().enumerate() {
-                    assert!(seen.insert((peer.thread, peer.endpoint)), "connected once");
-                    let back = topology.peers_of(1, peer.thread)[peer.endpoint];
-                    assert_eq!(back, EndpointId { rank: 0, thread, endpoint });
-                }
-            }
-            assert_eq!(seen.len() as u32, servers * topology.endpoints_of(1));
-        }
-    }
-
-    #[test]
-    fn each_thread_of_several_clients_has_a_connection_of_its_own_to_their_server() {
-        let topology = Topology::client_server(2, 1, Wiring::Mesh { each: 1 }).with_clients(3);
-        let topology = topology.with_clients_on(&[None, Some(0), Some(1)]);
-        let hosts: Vec<Option<u32>> = topology.ranks_of(Role::Client).map(|one| one.host).collect();
-        assert_eq!(hosts, [None, Some(0), Some(1)]);
-        assert_eq!((topology.threads_of(Role::Client), topology.threads_of(Role::Server)), (6, 1));
-        let first: Vec<u32> = (0..4).map(|rank| topology.first_thread(rank)).collect();
-        assert_eq!(first, [0, 0, 2, 4], "the server is the second rank");
-        let hosts = (0..6).map(|thread| topology.host_of_thread(Role::Client, thread));
-        assert_eq!(hosts.collect::<Vec<_>>(), [None, None, Some(0), Some(0), Some(1), Some(1)]);
-        assert_eq!(topology.endpoints_of_role(Role::Client), 1);
-        assert_eq!(topology.endpoints_of_role(Role::Server), 6);
-        let server = topology.peers_of(1, 0);
-        let of_clients: Vec<(usize, usize)> = server.iter().map(|p| (p.rank, p.thread)).collect();
-        assert_eq!(of_clients, [(0, 0), (0, 1), (2, 0), (2, 1), (3, 0), (3, 1)]);
-        for (endpoint, peer) in server.iter().enumerate() {
-            let back = topology.peers_of(peer.rank, peer.thread);
-            assert_eq!(back, [EndpointId { rank: 1, thread: 0, endpoint }]);
-        }
-        assert!(topology.has_several_clients() && topology.check().is_ok());
-        assert!(!Topology::pair(5).has_several_clients());
-    }
-
-    #[test]
-    fn every_rank_is_connected_to_every_other_where_all_are() {
-        let rank = |role| Rank { role, host: None, threads: 2 };
-        let ranks = vec![rank(Role::Client), rank(Role::Server), rank(Role::Server)];
-        let wiring = Wiring::Mesh { each: 2 };
-        let topology = Topology { ranks, connections: Connections::AllToAll, wiring };
-        for rank in 0..3 {
-            for thread in 0..2 {
-                let peers = topology.peers_of(rank, thread);
-                assert_eq!(peers.len(), topology.endpoints_of(rank) as usize);
-                for (endpoint, peer) in peers.into_iter().enumerate() {
-                    let back = topology.peers_of(peer.rank, peer.thread)[peer.endpoint];
-                    assert_eq!(back, EndpointId { rank, thread, endpoint });
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_comes_from_outside_and_no_plan_makes_is_refused() {
-        assert_eq!(Topology::pair(64).check(), Ok(()));
-        assert!(Topology::pair(65).check().is_err() && Topology::pair(0).check().is_err());
-        let mesh = |each| Topology::client_server(2, 2, Wiring::Mesh { each });
-        assert!(mesh(512).check().is_ok() && mesh(513).check().is_err());
-        assert!(mesh(u32::MAX).check().is_err() && mesh(0).check().is_err());
-        let pairs =
-            |pair| Topology { connections: Connections::Pairs(vec![pair]), ..Topology::pair(1) };
-        assert!(pairs((0, 2)).check().is_err() && pairs((1, 1)).check().is_err());
-        let nobody = Topology { ranks: Vec::new(), ..Topology::pair(1) };
-        assert!(nobody.check().is_err());
-    }
-
-    #[test]
-    fn each_connection_connects_to_the_one_that_connects_to_it() {
-        let asked = rpc::RpcRequest {
-            server_ports: vec![3],
-            connections: vec![2],
-            clients: vec![1],
-            baseline: false,
-            ..rpc::RpcRequest::default()
-        };
-        let request = Request { threads: vec![2], ..rpc::request(asked) };
-        let topology = request.plan().unwrap().cases.remove(0).topology;
-        let named = |rank: usize| -> Vec<Vec<[usize; 2]>> {
-            let all = topology.endpoints_of(rank) as usize;
-            (0..topology.ranks[rank].threads as usize)
-                .map(|thread| (0..all).map(|endpoint| [thread, endpoint]).collect())
-                .collect()
-        };
-        let of = [named(0), named(1)];
-        let [at_client, at_server] = [0, 1].map(|rank| topology.route(rank, &of).unwrap());
-        assert_eq!((at_client.len(), at_server.len()), (2, 3));
-        for (thread, endpoints) in at_client.iter().enumerate() {
-            assert_eq!(endpoints.len(), 6);
-            for (endpoint, other) in endpoints.iter().enumerate() {
-                assert_eq!(at_server[other[0]][other[1]], [thread, endpoint]);
-            }
-        }
-        assert_eq!(topology.route(0, &[named(0), named(0)]), None);
-    }
-}
+mod tests;

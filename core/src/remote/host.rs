@@ -83,7 +83,7 @@ impl RemoteHost {
     pub fn site(&self, role: Role) -> Option<Site> {
         match role {
             Role::Server => Some(Site::Session),
-            Role::Client => self.own.map(Site::Address),
+            Role::Client | Role::Node => self.own.map(Site::Address),
         }
     }
 

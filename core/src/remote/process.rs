@@ -40,6 +40,8 @@ fn write_frames(mut input: ChildStdin, frames: &Receiver<Vec<u8>>) {
 pub struct Agent {
     /// Its role.
     pub role: Role,
+    /// Its position in the topology.
+    rank: usize,
     child: OwnedChild,
     /// What writes frames to its standard input: the controller must not wait for an agent that
     /// takes none. They are few, since each but `Stop` follows an answer.
@@ -93,7 +95,7 @@ impl Agent {
         }
         let errors = child.stderr.take().map(Tail::of);
         let (child, session) = (OwnedChild(child), session.clone());
-        let mut agent = Agent { role, child, input: Some(input), session, errors };
+        let mut agent = Agent { role, rank, child, input: Some(input), session, errors };
         // An agent on another host learns the secret here: ssh has authenticated both ends.
         agent.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: known });
         Ok(agent)
@@ -142,6 +144,12 @@ impl Agent {
 
     fn name(&self) -> String {
         match self.is_remote() {
+            false if self.role == Role::Node => {
+                format!("the process of node {} ({})", self.rank, self.child.0.id())
+            }
+            true if self.role == Role::Node => {
+                format!("the process of node {} on {}", self.rank, self.session.host())
+            }
             false => format!("the {}'s process ({})", self.role.name(), self.child.0.id()),
             true => format!("the {}'s process on {}", self.role.name(), self.session.host()),
         }

@@ -77,7 +77,7 @@ pub trait PatternAnalysis: PatternExecution {
     fn complete_thread_counts(&self, _case: &Case, _samples: &[Sample], _counts: &mut Counts) {}
 
     /// Adds to the counts of a round what only all threads together tell.
-    fn complete_counts(&self, _finished: &RoundResult, _all: &mut Counts) {}
+    fn complete_counts(&self, _case: &Case, _finished: &RoundResult, _all: &mut Counts) {}
 
     /// What a round posted and delivered. Asked for where there are rates.
     fn work(&self, round: &RoundSeen<'_>) -> Work {
@@ -258,6 +258,11 @@ impl RunSoFar {
     /// Its CPUs on another host on which other runs measured.
     pub(super) fn shared_at(&self, host: u32) -> impl Iterator<Item = u32> {
         self.shared_cpus.iter().filter(move |(at, _)| *at == Some(host)).map(|(_, cpu)| *cpu)
+    }
+
+    /// What became of its messages so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Whether no further round is wanted.

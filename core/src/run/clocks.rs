@@ -17,6 +17,7 @@ use crate::sample::RoundSamples;
 use crate::sample::arena::Row;
 use crate::sample::join::{End, Times};
 use crate::transport::Role;
+use std::collections::BTreeSet;
 
 /// The comparison of each host's clock with this one's, where one-way times are taken there or
 /// rounds of several pairs are to begin together: as many as there are hosts, however many pairs
@@ -63,12 +64,28 @@ impl Comparisons {
     }
 
     /// What is known of the clock of a case's end; `None` where that is this host's, or one-way
-    /// times are not taken.
+    /// times are not taken. Nodes are the first and, as the server, of the others the one whose
+    /// clock is known least.
     pub fn of(&self, case: &Case, role: Role) -> Option<Result<RemoteClock, Fault>> {
         if !case.topology.is_between_hosts() {
             return None;
         }
-        let number = case.topology.host_of(role)? as usize;
+        if !case.topology.has_nodes() || role.side() == Role::Client {
+            return self.of_host(case.topology.host_of(role)?);
+        }
+        let first = case.topology.host_of(Role::Client);
+        let hosts = case.topology.ranks.iter().filter_map(|rank| rank.host);
+        let others: BTreeSet<u32> = hosts.filter(|host| Some(*host) != first).collect();
+        let known = others.into_iter().filter_map(|host| self.of_host(host));
+        // One that is not known at all is known least.
+        let bound = |one: &Result<RemoteClock, Fault>| {
+            one.as_ref().map_or(f64::INFINITY, RemoteClock::latest_bound_ns)
+        };
+        known.max_by(|a, b| bound(a).total_cmp(&bound(b)))
+    }
+
+    fn of_host(&self, number: u32) -> Option<Result<RemoteClock, Fault>> {
+        let number = number as usize;
         let stated = self.stated.get(number).copied().flatten();
         let exchanges = self.running.get(number)?.as_ref()?.exchanges();
         Some(exchanges.and_then(|exchanges| RemoteClock::of(exchanges, stated)))
@@ -158,6 +175,12 @@ impl RemoteClock {
             Some(model) => RemoteClock { model, exchanges, exchanged: Some(fitted) },
             None => RemoteClock { model: fitted, exchanges, exchanged: None },
         })
+    }
+
+    /// What its offset may be wrong by at the last exchange.
+    fn latest_bound_ns(&self) -> f64 {
+        let last = self.exchanges.iter().map(|one| one.heard.0).fold(f64::NEG_INFINITY, f64::max);
+        self.model.offset_at(LocalNs(last)).bound_ns
     }
 
     /// The offset during a round, with the widest bound of its samples.

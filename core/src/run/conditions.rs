@@ -5,6 +5,7 @@ use crate::clock::exchange::Local;
 use crate::clock::offset::Model;
 use crate::clock::{LocalNs, Ticks};
 use crate::host::CpuPair;
+use crate::options::each_once;
 use crate::plan::topology::Rank;
 use crate::plan::{Case, HostPair, Rails};
 use crate::remote::host::RemoteHost;
@@ -67,8 +68,19 @@ impl<'a> Conditions<'a> {
         self.pairs_on(case, case.topology.hosts())
     }
 
-    /// The CPUs of the threads of one of its ranks; fewer where there are not enough.
-    pub fn cpus_of_rank(&self, case: &Case, rank: &Rank) -> Vec<u32> {
+    /// The CPUs of the threads of one of its ranks; fewer where there are not enough. The nodes of
+    /// a host take its CPUs in turns.
+    pub fn cpus_of_rank(&self, case: &Case, number: usize) -> Vec<u32> {
+        let Some(rank) = case.topology.ranks.get(number) else { return Vec::new() };
+        if rank.role == Role::Node {
+            let pairs = self.pairs_on(case, HostPair { client: rank.host, server: rank.host });
+            let mut cpus: Vec<u32> = pairs.iter().map(|pair| pair.client).collect();
+            cpus.extend(pairs.iter().map(|pair| pair.server));
+            let mut cpus = each_once(cpus);
+            let places = cpus.len().max(1);
+            cpus.rotate_left(case.topology.threads_before_on_host(number) as usize % places);
+            return cpus;
+        }
         let first = case.topology.hosts();
         let hosts = rank.role.pick(HostPair { client: rank.host, ..first }, first);
         let pairs = self.pairs_on(case, hosts).into_iter();
@@ -78,12 +90,18 @@ impl<'a> Conditions<'a> {
     /// A pair for each thread of the role that has the most, in the order of its ranks: each
     /// client's CPUs are of its own host.
     pub fn cpus_of_threads(&self, case: &Case) -> Vec<CpuPair> {
-        let of_rank = |rank: &Rank| {
-            let cpus = self.cpus_of_rank(case, rank);
+        let of_rank = |(number, rank): (usize, &Rank)| {
+            let cpus = self.cpus_of_rank(case, number);
             cpus.into_iter().cycle().take(rank.threads as usize).collect::<Vec<_>>()
         };
-        let of = |role| case.topology.ranks_of(role).flat_map(of_rank).collect::<Vec<_>>();
+        let ranks = || case.topology.ranks.iter().enumerate();
+        let of = |role: Role| {
+            let own = ranks().filter(move |(_, rank)| rank.role.side() == role);
+            own.flat_map(of_rank).collect::<Vec<_>>()
+        };
         let (clients, servers) = (of(Role::Client), of(Role::Server));
+        // Nodes have no other side.
+        let servers = if case.topology.has_nodes() { clients.clone() } else { servers };
         let most = clients.len().max(servers.len());
         let both = clients.iter().cycle().zip(servers.iter().cycle());
         both.take(most).map(|(&client, &server)| CpuPair { client, server }).collect()

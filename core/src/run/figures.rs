@@ -34,8 +34,6 @@ pub struct Seen<'a> {
     pub samples: RoundSamples,
     /// The times that they were taken by.
     pub times: Times<'a>,
-    /// Those of each thread of the client, where its hosts are several.
-    pub ends: Vec<End<'a>>,
 }
 
 impl RunSoFar {
@@ -43,10 +41,10 @@ impl RunSoFar {
     pub fn take(&mut self, case: &Case, mut round: Round, finished: RoundResult, seen: Seen<'_>) {
         let client = finished.threads_of(Role::Client);
         let server = finished.threads_of(Role::Server);
-        let Seen { counts, samples, times, ends: of_clients } = seen;
+        let Seen { counts, samples, times } = seen;
         // The epoch of one client's clock is that of the round.
         let unshifted = End { offset: None, ..times.client };
-        let client_end = |number: usize| of_clients.get(number).copied().unwrap_or(unshifted);
+        let client_end = |number: usize| times.nodes.get(number).copied().unwrap_or(unshifted);
         round.samples = samples.samples.len() as u64;
         let each: Vec<Thread> = (0..client.len().max(server.len()))
             .map(|number| {
@@ -59,7 +57,7 @@ impl RunSoFar {
         round.server = threads::usage(server);
         take_threads(each, &mut round);
         self.take_outcomes(client, &mut round, |number| client_end(number).time.ns_per_tick);
-        for (role, parts) in Role::ALL.iter().zip([client, server]) {
+        for (role, parts) in Role::SIDES.iter().zip([client, server]) {
             let cpus = self.cpus.iter().map(|pair| role.pick(pair.client, pair.server));
             for (part, cpu) in parts.iter().zip(cpus) {
                 let Some(outcome) = &part.outcome else { continue };
@@ -107,9 +105,9 @@ impl RunSoFar {
         [client, server]: [Option<&ThreadResult>; 2],
         end: End<'_>,
     ) -> Thread {
-        for (role, part) in Role::ALL.iter().zip([client, server]) {
+        for (role, part) in Role::SIDES.iter().zip([client, server]) {
             if let Some(outcome) = part.and_then(|part| part.outcome.as_ref()) {
-                self.warn_of(role.name(), outcome);
+                self.warn_of(self.case.topology.name_of(*role), outcome);
             }
         }
         let span = client.and_then(|client| Some(client.outcome.as_ref()?.span));

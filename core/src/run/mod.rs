@@ -277,7 +277,7 @@ impl Runner<'_, '_> {
     fn add_run(&mut self, case: &Case) {
         let index = self.runs.len();
         let is_beside = self.plan.concurrent.iter().any(|group| group.contains(&(index as u32)));
-        let flows = if is_beside { self.plan.cpus_at_once() } else { case.topology.most_threads() };
+        let flows = if is_beside { self.plan.cpus_at_once() } else { case.topology.cpu_pairs() };
         let analysis = self.conditions.context.analysis(case);
         let cpus = self.conditions.cpus_of(case);
         let run = RunSoFar::new(index, case, analysis, &cpus, flows);
@@ -455,15 +455,15 @@ impl Runner<'_, '_> {
             }
         };
         let (client, server) = (end(Role::Client), end(Role::Server));
-        let times = Times { client, server, apart: case.topology.is_between_hosts() };
         let clocks = client_clocks::of_round(case, &finished, &self.conditions);
         let ends: Vec<End<'_>> = clocks.iter().map(client_clocks::ClientClock::end).collect();
+        let apart = case.topology.is_between_hosts();
+        let times = Times { client, server, nodes: &ends, apart };
         let [clients, servers] = [Role::Client, Role::Server].map(|role| finished.threads_of(role));
         let thread = |(number, client): (usize, &ThreadResult)| {
             let server = servers.get(number);
             let rows = [client.arena.rows(), server.map_or(&[][..], |s| s.arena.rows())];
-            let client_end = ends.get(number).copied().unwrap_or(times.client);
-            let times = Times { client: client_end, ..times };
+            let times = Times { client: times.node(number), ..times };
             let mut samples = analysis.samples(case, number, rows, times);
             marks::mark(case, analysis.is_rate(), &mut samples);
             marks::leave_out_unfinished(case, &mut samples);
@@ -475,7 +475,7 @@ impl Runner<'_, '_> {
         };
         let (each, counts): (Vec<_>, Vec<_>) = clients.iter().enumerate().map(thread).unzip();
         counts.iter().for_each(|one| counts::add(&mut round.counts, one));
-        analysis.complete_counts(&finished, &mut round.counts);
+        analysis.complete_counts(case, &finished, &mut round.counts);
         let samples = pool(each);
         if let Err(error) = self.keep.samples(&samples) {
             self.spoil(&error);
@@ -489,7 +489,7 @@ impl Runner<'_, '_> {
         let name = |role| start::name(&self.plan, case, role);
         let late = round.start.iter().flat_map(|start| start::warnings(round.index, start, name));
         self.runs[index].warnings.extend(late);
-        self.runs[index].take(case, round, finished, Seen { counts, samples, times, ends });
+        self.runs[index].take(case, round, finished, Seen { counts, samples, times });
         Ok(fault)
     }
 }

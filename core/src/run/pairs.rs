@@ -23,6 +23,7 @@ pub fn figures(plan: &Plan, runs: &[Run]) -> Option<PairFigures> {
     let pairs = plan.pairs.or(is_by_rail.then_some(Pairs::First))?;
     let groups = alike(runs, is_by_rail);
     Some(match pairs {
+        Pairs::Ranks => return None,
         Pairs::First if !is_by_rail => return None,
         Pairs::First | Pairs::All { .. } => {
             let slow = groups.iter().flat_map(|group| slow(group)).collect();

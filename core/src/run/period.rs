@@ -97,7 +97,8 @@ impl Periods {
             self.due += self.every;
         }
         let clients = || {
-            let local = ranks.iter().filter(|one| one.role == Role::Client && one.host.is_none());
+            let local =
+                ranks.iter().filter(|one| one.role.side() == Role::Client && one.host.is_none());
             local.flat_map(|one| &one.threads).map(|thread| &thread.arena)
         };
         let all_lost = clients().map(Arena::lost).sum::<u64>();

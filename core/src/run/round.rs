@@ -15,8 +15,9 @@ use crate::remote::ssh::{self, Session};
 use crate::run::conditions::Conditions;
 use crate::run::period::{Periods, Watched};
 use crate::run::running_rank::{RunningRank, ThreadResult};
-use crate::run::start_barrier::{LEAD, StartBarrier};
+use crate::run::start_barrier::{StartBarrier, lead};
 use crate::transport::{Role, Site};
+use crate::warning::number::time;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -53,9 +54,9 @@ pub struct RoundResult {
 }
 
 impl RoundResult {
-    /// What the threads of a role left.
+    /// What the threads of a role's side left: nodes are on the client's.
     pub fn threads_of(&self, role: Role) -> &[ThreadResult] {
-        let rank = self.ranks.iter().find(|rank| rank.role == role);
+        let rank = self.ranks.iter().find(|rank| rank.role.side() == role.side());
         rank.map_or(&[], |rank| &rank.threads)
     }
 
@@ -154,13 +155,39 @@ impl<'a> Round<'a> {
             rank.connected(each)
         })?;
         self.start = barrier.wait(self.conditions.context.interrupted);
-        self.began = Some(Instant::now() + self.start.map_or(Duration::ZERO, |_| LEAD));
+        self.check_clocks()?;
+        self.began =
+            Some(Instant::now() + self.start.map_or(Duration::ZERO, |_| lead(self.ranks.len())));
         for &rank in &order {
             let host = self.case.topology.ranks[rank].host;
             let at = self.start.and_then(|at| self.conditions.remote_ticks_at(host, at));
             self.ranks[rank].send(&ToAgent::Start(at));
         }
         self.watch(watch)
+    }
+
+    /// Refuses a round whose times mean nothing by clocks that are known no better.
+    fn check_clocks(&self) -> Result<(), Fault> {
+        let Some(within) = self.case.profile().clock_within else { return Ok(()) };
+        let hosts = self.case.topology.ranks.iter().map(|rank| rank.host);
+        let bound_ns = |host: Option<u32>| match (host, self.start) {
+            (None, _) => 0.0,
+            (host, Some(at)) => {
+                let offset = self.conditions.clock_of(host).and_then(|end| end.offset);
+                offset.map_or(f64::INFINITY, |model| model.offset_at(at).bound_ns)
+            }
+            (_, None) => f64::INFINITY,
+        };
+        let worst_ns = hosts.map(bound_ns).fold(0.0, f64::max);
+        ensure!(
+            worst_ns <= within.0 as f64,
+            Fault::Refused(format!(
+                "the clocks of the hosts are known to {}, and this needs {within}: use longer \
+                 slots, or clocks that are kept right (`wiregauge clocks`)",
+                time(worst_ns)
+            ))
+        );
+        Ok(())
     }
 
     /// The ranks with a process of their own, servers first: they receive when a client starts.
@@ -170,7 +197,7 @@ impl<'a> Round<'a> {
             false => self.ranks.len(),
         };
         let mut order: Vec<usize> = (0..processes).collect();
-        order.sort_by_key(|rank| self.ranks[*rank].role == Role::Client);
+        order.sort_by_key(|rank| self.ranks[*rank].role.side() == Role::Client);
         order
     }
 
@@ -188,8 +215,7 @@ impl<'a> Round<'a> {
     fn assignment(&self, rank: usize, cookie: [u8; 32]) -> Assignment {
         let one_process = self.case.transport.descriptor().one_process;
         let RunningRank { role, host, threads, .. } = &self.ranks[rank];
-        let topology = &self.case.topology;
-        let cpus = |rank: usize| self.conditions.cpus_of_rank(self.case, &topology.ranks[rank]);
+        let cpus = |rank: usize| self.conditions.cpus_of_rank(self.case, rank);
         let own = cpus(rank);
         let slot = |(thread, result): (usize, &ThreadResult)| ThreadSlot {
             cpu: own.iter().cycle().nth(thread).copied(),
@@ -275,12 +301,16 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The host of a rank, where others have its role too.
+    /// The host of a rank, where others have its role too; of a node also its number, since a host
+    /// may have several.
     fn told_apart(&self, rank: usize) -> Option<String> {
         let RunningRank { role, .. } = self.ranks[rank];
         let is_one = self.ranks.iter().filter(|other| other.role == role).count() == 1;
-        let here = || HERE.to_string();
-        (!is_one).then(|| self.ranks[rank].host_name().unwrap_or_else(here))
+        let host = || self.ranks[rank].host_name().unwrap_or_else(|| HERE.to_string());
+        (!is_one).then(|| match role {
+            Role::Node => format!("{} (rank {rank})", host()),
+            Role::Client | Role::Server => host(),
+        })
     }
 
     /// Watches the running round until all ranks have ended.
@@ -356,7 +386,9 @@ impl<'a> Round<'a> {
                 ensure!(ended.as_planned(), Fault::EndedEarly { role, host, ended });
                 match (self.case.profile().ending, role) {
                     (Ending::ServersAfterClients, Role::Client) => self.release_servers(),
-                    (Ending::ServersAfterClients, Role::Server)
+                    // Nodes tell each other over their own connections.
+                    (_, Role::Node)
+                    | (Ending::ServersAfterClients, Role::Server)
                     | (Ending::SenderTellsReceiver, Role::Server) => {}
                     // Of both directions each end waits for the other.
                     (Ending::SenderTellsReceiver | Ending::EachTellsOther, _) => {

@@ -64,7 +64,7 @@ pub fn of_rounds<'c>(
 pub fn name(plan: &Plan, case: &Case, role: Role) -> String {
     let is_one = case.topology.ranks_of(role).count() == 1;
     match case.topology.host_of(role) {
-        _ if !is_one => format!("one {} of several", role.name()),
+        _ if !is_one => format!("one {} of several", case.topology.name_of(role)),
         Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
         None => format!("the {} on this host", role.name()),
     }
@@ -124,7 +124,7 @@ mod tests {
                 role: *role,
                 threads: begins.iter().map(|began| thread(*role, *began)).collect(),
             };
-            let ranks = Role::ALL.iter().zip(begins).map(of_role).collect();
+            let ranks = Role::SIDES.iter().zip(begins).map(of_role).collect();
             Ok(RoundResult { ranks, fault: None, start, ran: None })
         };
         // The server's clock is ahead by 5000 ns.

@@ -14,6 +14,16 @@ pub(crate) const CHECK: Duration = Duration::from_millis(50);
 /// host and to a thread there. A thread that is told later starts late, and the round says so.
 pub(crate) const LEAD: Duration = Duration::from_millis(100);
 
+/// The same for so many ranks: each is a process that is told after those before it, and on a host
+/// with more of them than CPUs it waits until these are asleep.
+pub(crate) fn lead(ranks: usize) -> Duration {
+    LEAD + EACH.saturating_mul(ranks.saturating_sub(2).min(MOST_COUNTED) as u32)
+}
+
+/// What a further rank adds to the lead, and for how many at most.
+const EACH: Duration = Duration::from_millis(5);
+const MOST_COUNTED: usize = 400;
+
 /// What the barriers of concurrent rounds have in common.
 #[derive(Default)]
 pub(crate) struct BarrierShared {
@@ -21,6 +31,8 @@ pub(crate) struct BarrierShared {
     arrived: Condvar,
     /// Where they start at one instant: what reads this host's clock.
     clock: Option<Local>,
+    /// How long after the last round has arrived.
+    lead: Duration,
     /// That instant, once the last round has arrived.
     start: OnceLock<LocalNs>,
 }
@@ -30,9 +42,10 @@ pub(crate) struct BarrierShared {
 pub struct StartBarrier<'a>(Option<&'a BarrierShared>);
 
 impl BarrierShared {
-    /// For `rounds` concurrent rounds; with `clock` they start at one instant.
-    pub fn new(rounds: usize, clock: Option<Local>) -> BarrierShared {
-        BarrierShared { missing: Mutex::new(rounds), clock, ..BarrierShared::default() }
+    /// For `rounds` concurrent rounds of so many ranks; with `clock` they start at one instant.
+    pub fn new(rounds: usize, ranks: usize, clock: Option<Local>) -> BarrierShared {
+        let (missing, lead) = (Mutex::new(rounds), lead(ranks));
+        BarrierShared { missing, clock, lead, ..BarrierShared::default() }
     }
 
     /// The side of one of its rounds.
@@ -45,7 +58,7 @@ impl BarrierShared {
         *missing = missing.saturating_sub(1);
         if let (0, Some(Local { source, time, .. })) = (*missing, &self.clock) {
             let now = time.local(source.read());
-            self.start.get_or_init(|| LocalNs(now.0 + LEAD.as_nanos() as f64));
+            self.start.get_or_init(|| LocalNs(now.0 + self.lead.as_nanos() as f64));
         }
         self.arrived.notify_all();
     }
@@ -88,7 +101,7 @@ mod tests {
     #[test]
     fn rounds_wait_for_each_other_and_not_for_one_that_failed() {
         let _bound = Bound::new();
-        let shared = BarrierShared::new(3, None);
+        let shared = BarrierShared::new(3, 6, None);
         let never = AtomicBool::new(false);
         let (failed, passed) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
@@ -110,6 +123,6 @@ mod tests {
     #[test]
     fn an_interrupt_ends_the_wait() {
         let _bound = Bound::new();
-        BarrierShared::new(2, None).side().wait(&AtomicBool::new(true));
+        BarrierShared::new(2, 4, None).side().wait(&AtomicBool::new(true));
     }
 }

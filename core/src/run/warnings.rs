@@ -163,9 +163,9 @@ impl RunSoFar {
         if self.case.transport.simulates_time() {
             return found;
         }
-        for &role in Role::ALL {
+        for role in Role::SIDES {
             let used = || self.rounds.iter().map(|round| role.pick(&round.client, &round.server));
-            let role = role.name();
+            let role = self.case.topology.name_of(role);
             // The tick itself may switch a few times a second; a share of the time matters. Where
             // the kernel does not count it, the number decides.
             let length: f64 = self.rounds.iter().map(|round| round.length_ns).sum();

@@ -29,7 +29,8 @@ pub struct Row {
     pub complete: Ticks,
     /// Its flags.
     pub flags: Flags,
-    /// Of a bandwidth run: nothing; else the order of arrival, from 1.
+    /// Of a bandwidth run: nothing; of a node the rank of the sender, plus 1; else the order of
+    /// arrival, from 1.
     pub order: u32,
 }
 

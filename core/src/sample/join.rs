@@ -14,6 +14,9 @@ pub struct Times<'a> {
     pub client: End<'a>,
     /// Of the server's.
     pub server: End<'a>,
+    /// Of the clock of each thread of the client, or of each node, where they are on several hosts;
+    /// else empty, and all have the client's.
+    pub nodes: &'a [End<'a>],
     /// Whether they are clocks of two hosts. A sample has stamps of both only where the offsets
     /// are known.
     pub apart: bool,
@@ -32,7 +35,12 @@ impl<'a> Times<'a> {
     /// Of two ends on one host.
     pub fn of_one_host(time: &'a Timebase) -> Times<'a> {
         let own = End { time, offset: None };
-        Times { client: own, server: own, apart: false }
+        Times { client: own, server: own, nodes: &[], apart: false }
+    }
+
+    /// That of a node, by its rank.
+    pub fn node(&self, rank: usize) -> End<'a> {
+        self.nodes.get(rank).copied().unwrap_or(self.client)
     }
 }
 

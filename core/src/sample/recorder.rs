@@ -279,6 +279,19 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Row `index` of a node: a message of the node `from` has arrived, or the last of so many. The
+    /// stamps are the intended time (0 without a schedule) and the submit, by the sender's clock,
+    /// and the receive.
+    #[inline(always)]
+    pub fn delivered(&mut self, index: u64, stamps: [Ticks; 3], from: u32, flags: Flags) {
+        if let Some(row) = self.rows.get_mut(index as usize) {
+            [row.intended, row.submit, row.receive] = stamps;
+            row.flags = flags;
+            row.order = from.saturating_add(1);
+            self.use_row(index);
+        }
+    }
+
     /// Out of line: inside a loop it would take the registers of the usual case.
     #[inline(never)]
     fn record_beyond(&mut self, [intended, submit, receive]: [Ticks; 3]) {

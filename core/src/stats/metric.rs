@@ -75,6 +75,8 @@ crate::options::named_enum! {
         Ceiling = "ceiling",
         /// Of a stream: the share of its steps for which nothing was sent.
         Missed = "missed",
+        /// Of `exchange`: the bandwidth over the number of links that are in use at the same time.
+        LinkBandwidth = "link_bandwidth",
         /// Of `rpc`: the mean of a request's time over an unloaded one's of its length.
         Slowdown = "slowdown",
     }
@@ -147,7 +149,7 @@ impl RateMetric {
     pub fn unit(self) -> RateUnit {
         use RateMetric::*;
         match self {
-            Bandwidth | Ceiling => RateUnit::BytesPerSecond,
+            Bandwidth | LinkBandwidth | Ceiling => RateUnit::BytesPerSecond,
             MessageRate | OfferedRate | AchievedRate => RateUnit::MessagesPerSecond,
             CpuClient | CpuServer => RateUnit::Nanoseconds,
             BufferTime | EmptyPollTime | FullPollTime => RateUnit::Nanoseconds,

@@ -80,6 +80,26 @@ impl<E: Endpoint> EndpointSet<E> {
         }
     }
 
+    /// Sleeps until an end has something or, if `sends` says so of it, can take more; until a signal
+    /// comes; or for so long. Returns at once where the kernel does not watch the ends.
+    pub fn sleep(&mut self, most: Span, sends: impl Fn(usize) -> bool) {
+        let EndpointSet { ends, turns } = self;
+        let Some(watch) = &turns.watch else { return };
+        let ask = |flags: epoll::EventFlags| {
+            for (number, end) in ends.iter().enumerate().filter(|(number, _)| sends(*number)) {
+                let Some(descriptor) = end.descriptor() else { continue };
+                // One that cannot be asked for is asked again when the sleep is over.
+                let _ = epoll::modify(watch, descriptor, EventData::new_u64(number as u64), flags);
+            }
+        };
+        ask(epoll::EventFlags::IN | epoll::EventFlags::OUT);
+        let patience = most.duration().try_into().unwrap_or(NOW);
+        let mut room = [const { MaybeUninit::uninit() }; 1];
+        // What it is that has come, the next look finds.
+        let _ = epoll::wait(watch, &mut room, Some(&patience));
+        ask(epoll::EventFlags::IN);
+    }
+
     /// Calls `at` for each end that may have something. `at` polls it, or waits where its last
     /// argument is true, and returns whether it [`is_restless`]. With `sleeps` this returns when an
     /// end has something or a signal comes; else at once.

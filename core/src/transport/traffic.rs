@@ -31,19 +31,34 @@ named_enum! {
         Client = "client",
         /// Answers or receives.
         Server = "server",
+        /// One of several that all run the same code. Of a connection between two of them the one
+        /// of the lower rank is the client's end, the other the server's.
+        Node = "node",
     }
 }
 
 impl Role {
+    /// The two sides of a connection.
+    pub const SIDES: [Role; 2] = [Role::Client, Role::Server];
+
     /// The role of the other end.
     pub fn other(self) -> Role {
         self.pick(Role::Server, Role::Client)
     }
 
-    /// The value for this role.
-    pub fn pick<T>(self, client: T, server: T) -> T {
+    /// The side on which it stands where there are two: nodes all stand on the client's, since they
+    /// begin, send and measure, and nobody stands on the other.
+    pub const fn side(self) -> Role {
         match self {
-            Role::Client => client,
+            Role::Client | Role::Node => Role::Client,
+            Role::Server => Role::Server,
+        }
+    }
+
+    /// The value for this role's side.
+    pub fn pick<T>(self, client: T, server: T) -> T {
+        match self.side() {
+            Role::Client | Role::Node => client,
             Role::Server => server,
         }
     }

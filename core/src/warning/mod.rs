@@ -7,7 +7,7 @@
 #![warn(missing_docs)]
 
 mod kinds;
-mod number;
+pub mod number;
 #[cfg(test)]
 mod tests;
 

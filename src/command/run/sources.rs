@@ -37,6 +37,7 @@ struct Source {
 
 fn sources() -> Vec<Source> {
     let texts = [
+        include_str!("../../../tests/support/sources/dabc.json"),
         include_str!("../../../tests/support/sources/gamess.json"),
         include_str!("../../../tests/support/sources/homa.json"),
         include_str!("../../../tests/support/sources/potter.json"),

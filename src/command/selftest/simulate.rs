@@ -177,6 +177,7 @@ fn one_role(case: &Case, role: Role, arena: &mut Arena) -> Fallible<(MessageCoun
         rows: arena.capacity() as u64,
         free_cpu: None,
         cpu_beside: None,
+        shares_cpu: false,
         is_remote: false,
     };
     let clock =

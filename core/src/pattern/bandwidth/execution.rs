@@ -31,7 +31,7 @@ impl Compiled for OneFlow {
             (Direction::Uni, Role::Server) if self.is_one_sided => memory(context),
             _ if self.is_one_sided => one_sided::client(context),
             (Direction::Bi, _) => loops::both(context),
-            (Direction::Uni, Role::Client) => loops::sender(context),
+            (Direction::Uni, Role::Client | Role::Node) => loops::sender(context),
             (Direction::Uni, Role::Server) => loops::receiver(context),
         }
     }

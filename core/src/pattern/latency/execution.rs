@@ -18,7 +18,7 @@ struct OneSided(Role);
 impl Compiled for OneSided {
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match self.0 {
-            Role::Client => one_sided::client(context),
+            Role::Client | Role::Node => one_sided::client(context),
             Role::Server => memory(context),
         }
     }

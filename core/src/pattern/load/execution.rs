@@ -89,7 +89,7 @@ impl CompiledOverSet for SharedServer {
 pub(in crate::pattern) fn rows_of_requests(case: &Case, role: Role) -> u64 {
     match role {
         Role::Server => 0,
-        Role::Client => {
+        Role::Client | Role::Node => {
             let each = MOST_ROWS / u64::from(case.threads()).max(1);
             rows(case, MESSAGES_PER_SECOND).min(each)
         }

@@ -33,9 +33,9 @@ struct OneWay {
 impl Compiled for OneWay {
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match (self.role, &context.generator) {
-            (Role::Client, None) if self.has_window => window::client(context),
-            (Role::Client, None) => closed::client(context),
-            (Role::Client, Some(_)) => sender::client(context),
+            (Role::Client | Role::Node, None) if self.has_window => window::client(context),
+            (Role::Client | Role::Node, None) => closed::client(context),
+            (Role::Client | Role::Node, Some(_)) => sender::client(context),
             (Role::Server, _) => closed::server::<_, _, _, _, true>(context, ()),
         }
     }

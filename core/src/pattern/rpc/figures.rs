@@ -45,7 +45,7 @@ impl PatternAnalysis for Rpc {
     }
 
     /// Of requests the server counts what came broken; the client has what came back so.
-    fn complete_counts(&self, finished: &RoundResult, all: &mut Counts) {
+    fn complete_counts(&self, _: &Case, finished: &RoundResult, all: &mut Counts) {
         let outcomes =
             finished.threads_of(Role::Server).iter().filter_map(|part| part.outcome.as_ref());
         all.corrupt += outcomes.map(|outcome| outcome.counts.corrupt).sum::<u64>();

@@ -14,11 +14,11 @@ impl PatternExecution for Stream {
         // Both ends' stamps are joined by number: a sample without a row has no latency.
         plan.messages = plan.messages.min(rows);
         Ok(Box::new(match (thread.role, case.schedule.rate()) {
-            (Role::Client, Some(rate)) => {
+            (Role::Client | Role::Node, Some(rate)) => {
                 let source = Source::new(spec.shape, spec.values as usize, case.seed);
                 Samples::Made(Box::new(Steps::new(source, rate.0, *time, epoch_of_day_ns)))
             }
-            (Role::Client, None) => {
+            (Role::Client | Role::Node, None) => {
                 return Err(AgentError::Refused("a stream needs a schedule".into()));
             }
             (Role::Server, _) => Samples::Received(KeptFile::open(spec, thread)?),

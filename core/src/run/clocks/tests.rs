@@ -145,7 +145,8 @@ fn messages_are_those_that_arrived_in_the_time_of_this_host() {
     let time = Timebase::nanoseconds(Ticks(0));
     let ahead = Model::stated(Offset { ns: 5000.0, bound_ns: 10.0 });
     let own = End { time: &time, offset: None };
-    let times = Times { client: own, server: End { offset: Some(&ahead), ..own }, apart: true };
+    let there = End { offset: Some(&ahead), ..own };
+    let times = Times { client: own, server: there, nodes: &[], apart: true };
     let found: Vec<Message> = messages(&client, &server, times).collect();
     let sent_and_reached: Vec<_> = found.iter().map(|one| (one.sent.ns, one.reached.ns)).collect();
     assert_eq!(sent_and_reached, [(100.0, 500.0), (200.0, 600.0)]);

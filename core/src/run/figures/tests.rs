@@ -155,7 +155,7 @@ fn what_threads_counted_in_ticks_is_in_nanoseconds() {
     let round = Round { counts: Counts { sent: 3, ..Counts::default() }, ..Round::default() };
     let counts = vec![Counts { sent: 1, ..Counts::default() }, Counts::default()];
     let case = run.case.clone();
-    let seen = Seen { counts, samples, times: Times::of_one_host(&time), ends: Vec::new() };
+    let seen = Seen { counts, samples, times: Times::of_one_host(&time) };
     run.take(&case, round, finished(), seen);
     let taken = &run.rounds[0];
     assert_eq!((taken.samples, taken.samples_in_histogram_only, run.counts.sent), (3, 6, 3));
@@ -299,8 +299,7 @@ fn a_thread_is_shown_where_one_end_had_it_and_its_cpus_where_both_were_bound() {
         let finished = RoundResult { ranks, fault: None, start: None, ran: None };
         let time = Timebase::nanoseconds(Ticks(0));
         let times = Times::of_one_host(&time);
-        let seen =
-            Seen { counts: Vec::new(), samples: RoundSamples::default(), times, ends: Vec::new() };
+        let seen = Seen { counts: Vec::new(), samples: RoundSamples::default(), times };
         run.take(&case, Round::default(), finished, seen);
         let round = &run.rounds[0];
         (round.threads.len(), round.cpus.map(|pair| [pair.client, pair.server]))

@@ -85,7 +85,7 @@ impl<S: Calls> HomaWire<S> {
             |from: SocketAddr| from.ip() == self.peer.ip() && from.port() == self.peer.port();
         match self.role {
             // The kernel lets no requests in, and replies only to what was asked.
-            Role::Client => !is_request(incoming.id),
+            Role::Client | Role::Node => !is_request(incoming.id),
             Role::Server => is_request(incoming.id) && incoming.from.is_some_and(is_peer),
         }
     }
@@ -106,7 +106,7 @@ impl<S: Calls> Wire for HomaWire<S> {
     #[inline]
     fn send(&self, message: &[u8]) -> Result<(), Errno> {
         let mut arguments = match self.role {
-            Role::Client => SendArgs::request(self.requests + 1),
+            Role::Client | Role::Node => SendArgs::request(self.requests + 1),
             Role::Server => SendArgs::reply(*self.unanswered.front().ok_or(Errno::AGAIN)?),
         };
         self.inbox.socket.send(&mut arguments, &self.to, message)
@@ -115,7 +115,7 @@ impl<S: Calls> Wire for HomaWire<S> {
     #[inline(always)]
     fn sent(&mut self) {
         match self.role {
-            Role::Client => self.requests += 1,
+            Role::Client | Role::Node => self.requests += 1,
             Role::Server => drop(self.unanswered.pop_front()),
         }
     }

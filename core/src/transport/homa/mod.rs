@@ -109,7 +109,7 @@ fn join<S: Calls>(
     let size = setup.size.max(1);
     let mut inbox = Inbox::new(socket, size);
     let (peer, rejected) = match setup.role {
-        Role::Client => {
+        Role::Client | Role::Node => {
             let server = other.text()?.parse().map_err(|_| SetupError::Address)?;
             let server = towards(server, own)?;
             admit::present(&mut inbox, server, setup)?;

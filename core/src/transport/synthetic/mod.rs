@@ -50,7 +50,7 @@ fn open(setup: &Setup) -> Result<Opening> {
         return Err(SetupError::Refused(sentence.into()));
     }
     let world = match setup.role {
-        Role::Client => {
+        Role::Client | Role::Node => {
             let world = Arc::new(Mutex::new(World::new(setup)));
             WORLD.with_borrow_mut(|last| *last = Some(Arc::clone(&world)));
             world

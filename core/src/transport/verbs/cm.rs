@@ -109,7 +109,7 @@ impl Connection {
         for (number, qp) in (0..).zip(pairs) {
             let id = match self.setup.role {
                 Role::Server => self.accept(number, qp, end)?,
-                Role::Client => self.connect(number, qp, end)?,
+                Role::Client | Role::Node => self.connect(number, qp, end)?,
             };
             self.connected.push(id);
         }

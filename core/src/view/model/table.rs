@@ -356,7 +356,8 @@ pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
     if record.plan.rails.is_some() {
         own.push(text("rail", |row: &T| row.run().and_then(|run| record.plan.rail(&run.case))));
     }
-    if record.runs.iter().any(|run| run.case.threads() > 1) {
+    let has_threads = |run: &Run| run.case.threads() > 1 && !run.case.topology.has_nodes();
+    if record.runs.iter().any(has_threads) {
         own.push(number("threads", "", |row: &T| {
             row.run().map(|run| Cell::Count(run.case.threads().into()))
         }));

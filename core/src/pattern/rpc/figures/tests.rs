@@ -268,8 +268,7 @@ fn bandwidth_is_that_of_the_answered_requests_without_the_warm_up() {
     let mut run = run(0, &case);
     let finished = RoundResult { ranks: Vec::new(), fault: None, start: None, ran: None };
     let time = Timebase::nanoseconds(Ticks(0));
-    let seen =
-        Seen { counts: Vec::new(), samples, times: Times::of_one_host(&time), ends: Vec::new() };
+    let seen = Seen { counts: Vec::new(), samples, times: Times::of_one_host(&time) };
     run.take(&case, Round::default(), finished, seen);
     let found: Vec<(RateMetric, f64)> =
         Rpc.rate_figures(&run).iter().map(|one| (one.metric, one.rate.value)).collect();
@@ -296,7 +295,7 @@ fn what_came_broken_to_any_thread_of_the_server_is_counted() {
     ];
     let finished = RoundResult { ranks, fault: None, start: None, ran: None };
     let mut all = Counts { corrupt: 10, ..Counts::default() };
-    Rpc.complete_counts(&finished, &mut all);
+    Rpc.complete_counts(&case(), &finished, &mut all);
     assert_eq!(all, Counts { corrupt: 15, ..Counts::default() });
 }
 

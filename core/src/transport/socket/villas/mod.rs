@@ -72,9 +72,9 @@ fn open(setup: &Setup) -> Result<Opening> {
     let (input, output) = ends.ok_or(SetupError::Refused(NEEDS.into()))?;
     let at = match (setup.role, input) {
         (Role::Server, _) => output,
-        (Role::Client, input) if input.ip().is_loopback() => (input.ip(), 0).into(),
-        (Role::Client, SocketAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        (Role::Client, SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        (Role::Client | Role::Node, input) if input.ip().is_loopback() => (input.ip(), 0).into(),
+        (Role::Client | Role::Node, SocketAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        (Role::Client | Role::Node, SocketAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     // A client receives from the node alone.
     if setup.role == Role::Server {

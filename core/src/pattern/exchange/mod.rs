@@ -1,0 +1,24 @@
+//! Many nodes that send to each other: by slots of common time (scheduled), or as fast as their
+//! queues take it (chaotic).
+//!
+//! Every node is one process that runs the same loop over connections to all others. The controller
+//! takes all of them through the same steps: open, connect, wait for the agreed instant, exchange,
+//! collect.
+
+mod execution;
+mod figures;
+mod file;
+mod lengths;
+mod loops;
+mod options;
+mod request;
+mod routes;
+mod slots;
+mod spec;
+mod summary;
+mod view;
+
+pub use options::request;
+pub use request::ExchangeRequest;
+pub use slots::{Rule, Slots, Transfer};
+pub use spec::{Exchange, Spec};

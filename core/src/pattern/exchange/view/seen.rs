@@ -1,0 +1,177 @@
+//! A run of an exchange as its record has it, and the sentences on it.
+
+use super::super::spec::Spec;
+use super::super::summary::{Between, Details, Node};
+use crate::pattern::prelude::*;
+use crate::stats::{Interval, Value as Number};
+use crate::view::byte_rate::{self, ByteRateUnit};
+use crate::view::model::{HeatCell, HeatMap};
+use crate::view::number::{PERCENT, short};
+
+/// As records name the pattern.
+pub const NAME: &str = "exchange";
+/// Below this share of the others' median a node stands out.
+const STANDS_OUT: f64 = 0.9;
+
+/// A run with what its pattern keeps.
+pub struct Seen<'a> {
+    pub run: &'a Run,
+    pub spec: Spec,
+    pub details: Details,
+    names: Vec<String>,
+}
+
+/// A node with its name.
+pub struct NodeRow<'a> {
+    pub name: String,
+    pub node: &'a Node,
+}
+
+impl OfRun for NodeRow<'_> {}
+impl OfRun for &Seen<'_> {
+    fn run(&self) -> Option<&Run> {
+        Some(self.run)
+    }
+}
+
+/// A figure and its interval.
+pub fn figure(between: &Between) -> (f64, Option<Interval>) {
+    let interval =
+        between.interval.map(|[low, high]| Interval { low: Number(low), high: Number(high) });
+    (between.value, interval)
+}
+
+/// The median of numbers; `None` of none.
+fn median(mut numbers: Vec<f64>) -> Option<f64> {
+    numbers.sort_by(f64::total_cmp);
+    let (below, above) = (numbers.len().checked_sub(1)? / 2, numbers.len() / 2);
+    Some((numbers.get(below)? + numbers.get(above)?) / 2.0)
+}
+
+impl<'a> Seen<'a> {
+    pub fn of(record: &Record, run: &'a Run) -> Option<Seen<'a>> {
+        let spec = run.case.spec::<Spec>(NAME)?;
+        let details = Details::deserialize(run.details.as_ref()?).ok()?;
+        let ranks = &run.case.topology.ranks;
+        let hosts: Vec<Option<u32>> = ranks.iter().map(|rank| rank.host).collect();
+        let are_apart = each_once(&hosts).len() == ranks.len();
+        let name = |(number, host): (usize, &Option<u32>)| match are_apart {
+            true => record.plan.host(*host).to_string(),
+            false => format!("node{number}"),
+        };
+        let names = hosts.iter().enumerate().map(name).collect();
+        Some(Seen { run, spec, details, names })
+    }
+
+    pub fn name(&self, rank: u32) -> String {
+        self.names.get(rank as usize).cloned().unwrap_or_else(|| format!("node{rank}"))
+    }
+
+    pub fn nodes(&self) -> Vec<NodeRow<'_>> {
+        let nodes = (0..).zip(&self.details.nodes);
+        nodes.map(|(rank, node)| NodeRow { name: self.name(rank), node }).collect()
+    }
+
+    pub fn queues(&self) -> String {
+        let spread = match self.spec.spread > 0.0 {
+            true => format!(" ±{} %", self.spec.spread * PERCENT),
+            false => String::new(),
+        };
+        format!("{}/{}{spread}", self.spec.queue, self.spec.receive_queue)
+    }
+
+    /// Bytes per second that the links allow: those of the senders or of the receivers, whichever
+    /// are fewer.
+    fn bound_of_links(&self) -> Option<(f64, u32)> {
+        let links = self.spec.links(self.details.nodes.len() as u32);
+        Some((self.spec.link? as f64 / 8.0 * f64::from(links), links))
+    }
+
+    /// The sum as a share of what the links allow.
+    pub fn share(&self) -> Option<(f64, Option<Interval>)> {
+        let (bound, _) = self.bound_of_links()?;
+        let rate = self.run.rate(RateMetric::Bandwidth)?;
+        let scaled = |bound_of: Number| Number(bound_of.0 / bound);
+        let interval =
+            rate.interval.map(|both| Interval { low: scaled(both.low), high: scaled(both.high) });
+        (rate.value.is_finite() && bound > 0.0).then_some((rate.value / bound, interval))
+    }
+
+    /// What bounds the sum, in a sentence.
+    pub fn bound(&self) -> Option<String> {
+        let (share, _) = self.share()?;
+        let (_, links) = self.bound_of_links()?;
+        let nodes = &self.details.nodes;
+        let senders = nodes.iter().filter(|node| node.is_sender).count();
+        let receivers = nodes.iter().filter(|node| node.is_receiver).count();
+        let percent = short(share * PERCENT);
+        let label = &self.run.label;
+        Some(match (links, senders > receivers, receivers > senders) {
+            (1, true, _) => format!(
+                "{label}: limited by one link, into {}, of which {percent} % is used.",
+                self.one(|node| node.is_receiver)
+            ),
+            (1, _, true) => format!(
+                "{label}: limited by one link, out of {}, of which {percent} % is used.",
+                self.one(|node| node.is_sender)
+            ),
+            (1, ..) => format!("{label}: one link at a time, of which {percent} % is used."),
+            (links, ..) => {
+                format!("{label}: payload is {percent} % of the rate of {links} links.")
+            }
+        })
+    }
+
+    /// The name of the only node of a kind.
+    fn one(&self, is: impl Fn(&Node) -> bool) -> String {
+        let rank = self.details.nodes.iter().position(is).unwrap_or_default();
+        self.name(rank as u32)
+    }
+
+    /// The node that receives or sends least, if it stands out: its interval lies below the share
+    /// of the others' median.
+    pub fn worst(&self) -> Option<String> {
+        let receives = self.worst_of("receives", |node| node.is_receiver.then_some(node.receives));
+        receives.or_else(|| self.worst_of("sends", |node| node.is_sender.then_some(node.sends)))
+    }
+
+    fn worst_of(&self, does: &str, of: impl Fn(&Node) -> Option<Between>) -> Option<String> {
+        let all: Vec<(u32, Between)> = (0..)
+            .zip(&self.details.nodes)
+            .filter_map(|(rank, node)| Some((rank, of(node)?)))
+            .collect();
+        let (rank, least) = *all.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+        let others = all.iter().filter(|(other, _)| *other != rank).map(|(_, one)| one.value);
+        let others = median(others.collect()).filter(|median| *median > 0.0)?;
+        let most = least.interval.map_or(least.value, |[_, high]| high);
+        let share = least.value / others;
+        (all.len() > 2 && most / others < STANDS_OUT).then(|| {
+            let percent = short(share * PERCENT);
+            let name = self.name(rank);
+            let at_most = short(most / others * PERCENT);
+            format!(
+                "{}: {name} {does} at {percent} % of the others' median (at most {at_most} %).",
+                self.run.label
+            )
+        })
+    }
+
+    /// The rates of all connections.
+    pub fn matrix(&self) -> Option<HeatMap> {
+        let unit = byte_rate::or(ByteRateUnit::Megabytes);
+        let cell = |one: &super::super::summary::Connection| {
+            let at = (one.from as usize, one.to as usize);
+            (at, HeatCell { value: Number(one.rate.value), run: self.run.index })
+        };
+        let map = HeatMap {
+            title: format!("Rate of each connection, {}", self.run.label),
+            unit: unit.name().into(),
+            scale: unit.factor(),
+            more_is_better: true,
+            axes: "sender in the row, receiver in the column".into(),
+            names: self.names.clone(),
+            cells: self.details.connections.iter().map(cell).collect(),
+        };
+        (!map.cells.is_empty()).then_some(map)
+    }
+}
