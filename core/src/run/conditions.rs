@@ -45,6 +45,14 @@ impl<'a> Conditions<'a> {
         self.context.hosts.get(number? as usize)
     }
 
+    /// The words of the command that starts all ranks of a case, where one does. Ranks of a job
+    /// were started by its launcher.
+    pub fn launcher(&self, case: &Case) -> Option<Vec<String>> {
+        let is_local = case.topology.ranks.iter().all(|rank| rank.host.is_none());
+        let launcher = case.transport.descriptor().launcher.filter(|_| is_local)?;
+        Some(launcher(&case.settings))
+    }
+
     /// The clock of a host against this one's; `None`: not known.
     pub fn clock_of(&self, host: Option<u32>) -> Option<End<'_>> {
         let Some(number) = host else {

@@ -10,6 +10,7 @@ use crate::control::protocol::*;
 use crate::control::secret;
 use crate::plan::pairs::HERE;
 use crate::plan::{Case, Ending};
+use crate::remote::launch::Launch;
 use crate::remote::process::{Agent, AgentMessage};
 use crate::remote::ssh::{self, Session};
 use crate::run::conditions::Conditions;
@@ -117,13 +118,7 @@ impl<'a> Round<'a> {
         watch: &mut dyn FnMut(Watched),
     ) -> Result<(), Fault> {
         let order = self.order();
-        for &rank in &order {
-            let here = || Session::new(None, self.conditions.program);
-            let RunningRank { role, host, agent, .. } = &mut self.ranks[rank];
-            let session = host.map_or_else(here, |host| host.session.clone());
-            *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);
-        }
-        drop(tx);
+        self.start_agents(&order, tx)?;
         self.each_answer(ssh::GREETING, "greeting", |rank, message| match message {
             FromAgent::Welcome { .. } => Ok(()),
             _ => Err(rank.unexpected()),
@@ -161,6 +156,29 @@ impl<'a> Round<'a> {
             self.ranks[rank].send(&ToAgent::Start(at));
         }
         self.watch(watch)
+    }
+
+    /// Starts the agents, each by itself or all by a launcher; they are greeted.
+    fn start_agents(&mut self, order: &[usize], tx: SyncSender<AgentMessage>) -> Result<(), Fault> {
+        let conditions = self.conditions;
+        if let Some(words) = conditions.launcher(self.case) {
+            let (ranks, program) = (self.ranks.len(), conditions.program);
+            let interrupted = conditions.context.interrupted;
+            let (launch, sockets, known) = Launch::start(&words, program, ranks, interrupted)?;
+            for (rank, socket) in sockets.into_iter().enumerate() {
+                let (role, own) = (self.ranks[rank].role, (socket, known));
+                let agent = Agent::of_launch(&launch, own, rank, role, tx.clone())?;
+                self.ranks[rank].agent = Some(agent);
+            }
+            return Ok(());
+        }
+        for &rank in order {
+            let here = || Session::new(None, conditions.program);
+            let RunningRank { role, host, agent, .. } = &mut self.ranks[rank];
+            let session = host.map_or_else(here, |host| host.session.clone());
+            *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);
+        }
+        Ok(())
     }
 
     /// The ranks with a process of their own, servers first: they receive when a client starts.
@@ -420,6 +438,8 @@ impl<'a> Round<'a> {
         let fault = fault.filter(|fault| self.began.is_none() || !is_planned(fault));
         // An agent that waits until its last message is read could not exit.
         drop(self.rx);
+        // Ranks of one launch end together.
+        self.ranks.iter_mut().filter_map(|rank| rank.agent.as_mut()).for_each(Agent::hang_up);
         let mut deaths = Vec::new();
         for rank in order {
             let rank = &mut self.ranks[rank];

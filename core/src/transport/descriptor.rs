@@ -44,8 +44,8 @@ pub struct Descriptor {
     pub queues: fn(&Settings) -> u32,
     /// Opens one end.
     pub open: fn(&Setup) -> Result<Opening>,
-    /// Whether it works on this machine; if not, why, in a sentence.
-    pub available: fn() -> Result<(), String>,
+    /// Whether it works on this machine with these settings; if not, why, in a sentence.
+    pub available: fn(&Settings) -> Result<(), String>,
     /// Validates a request beyond what is said above, before anything runs; the error says what is
     /// supported.
     pub check: fn(&TransportRequest<'_>) -> Result<(), String>,
@@ -60,6 +60,13 @@ pub struct Descriptor {
     pub device_path: fn(&NamedValues) -> Option<(String, PathBuf)>,
     /// What the counters of an end say that weakens its figures.
     pub counter_warnings: fn(&FinalCounters) -> Vec<Warning>,
+    /// The words of the command that starts all ranks of a round together, before the number of
+    /// ranks and the program; `None`: each is started by itself.
+    pub launcher: Option<fn(&Settings) -> Vec<String>>,
+    /// What was found on this machine that the transport uses, in words.
+    pub found: fn() -> Option<String>,
+    /// What a process that has opened its ends does before it exits.
+    pub leave: fn(),
     /// This thread's clock of a transport that simulates time.
     pub virtual_clock: Option<fn() -> Virtual<'static>>,
 }
@@ -89,13 +96,16 @@ impl Descriptor {
             memory_beside_slots: |_| 0,
             queues: |_| 1,
             open,
-            available: || Ok(()),
+            available: |_| Ok(()),
             check: |_| Ok(()),
             loses_with: |_| true,
             completes_each: |_| false,
             numa_node: |_, _| None,
             device_path: |_| None,
             counter_warnings: |_| Vec::new(),
+            launcher: None,
+            found: || None,
+            leave: || (),
             virtual_clock: None,
         }
     }

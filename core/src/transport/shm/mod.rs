@@ -27,7 +27,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ..Descriptor::opened_by(open)
 };
 
-fn available() -> Result<(), String> {
+fn available(_: &Settings) -> Result<(), String> {
     let made = Region::create(Layout::for_size(8, Layout::MOST_CELLS));
     made.map(drop).map_err(|error| error.to_string())
 }
