@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const LOOK: u32 = 64;
 /// How long an end that goes away waits for what it has on its way. The other end reads until the
 /// round is over, so that only one that is gone takes so long.
-const LAST_SENDS: Duration = Duration::from_millis(500);
+const LAST_SENDS: Duration = Duration::from_millis(300);
 /// What the other end tells when it goes away; otherwise how many messages it has taken.
 const GOING: u64 = u64::MAX;
 /// Messages to the other end beside those that are measured which may be on their way.
@@ -451,6 +451,10 @@ impl Drop for MpiEndpoint {
             let _ = self.complete();
         }
         let _ = self.link == Link::Up && self.tell(GOING);
+        // Its word, too, must not arrive where nobody waits for it any more.
+        while self.link == Link::Up && Instant::now() < deadline {
+            self.look();
+        }
         let mut left = Vec::new();
         while let Some(Receive { request, .. }) = self.posted.front().copied() {
             self.posted.pop();

@@ -5,10 +5,12 @@ use crate::transport::Settings;
 use fabric_sys::mpi::{Family, Mpi, Search};
 use std::path::{Path, PathBuf};
 
-/// In the environment of a test whose two ends are threads of one process.
-pub const BOTH_ENDS_VARIABLE: &str = "WIREGAUGE_MPI_BOTH_ENDS";
 /// The launcher where none is named.
 const MPIRUN: &str = "mpirun";
+
+/// How far up the process of a launcher is looked for: an agent, its rank, and what a launcher puts
+/// between.
+const MOST_ANCESTORS: usize = 6;
 
 /// The words of a command.
 pub fn words(text: &str) -> Result<Vec<String>, String> {
@@ -52,14 +54,29 @@ fn folders(launcher: &Path) -> Vec<PathBuf> {
     own.flat_map(|prefix| ["lib", "lib64"].map(|name| prefix.join(name))).collect()
 }
 
-/// Where the library of this process is looked for.
+/// The programs of the processes above this one, nearest first.
+fn ancestors() -> Vec<PathBuf> {
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // Behind the name, which may have anything in it: state and parent.
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok().filter(|pid| *pid > 1)
+    };
+    let all = std::iter::successors(Some(std::process::id()), parent).skip(1);
+    all.take(MOST_ANCESTORS)
+        .filter_map(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok())
+        .collect()
+}
+
+/// Where the library of this process is looked for: that of the launcher which has started it, or
+/// which would.
 pub fn search(settings: &Settings) -> Search {
     let launcher = command(settings).first().and_then(|name| program(name));
+    let own = family(&|name| std::env::var_os(name).is_some());
+    let above = if own.is_some() { ancestors() } else { Vec::new() };
     Search {
         file: settings.text("mpi-library").map(PathBuf::from),
-        folders: launcher.as_deref().map(folders).unwrap_or_default(),
-        family: family(&|name| std::env::var_os(name).is_some())
-            .or_else(|| launcher.as_deref().and_then(family_of_launcher)),
+        folders: above.iter().chain(&launcher).flat_map(|file| folders(file)).collect(),
+        family: own.or_else(|| launcher.as_deref().and_then(family_of_launcher)),
     }
 }
 

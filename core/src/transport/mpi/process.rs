@@ -73,7 +73,7 @@ impl Process {
         let (constants, call) = (mpi.constants, mpi.call);
         // The threads of an agent's rounds use MPI one after the other; only several at once need
         // the locks of the highest level, which cost each call some nanoseconds.
-        let wanted = match has_threads || is_test() {
+        let wanted = match has_threads {
             true => constants.thread_multiple,
             false => constants.thread_serialized,
         };
@@ -112,11 +112,6 @@ impl Process {
     pub fn round(&self) -> u32 {
         self.opened.load(Ordering::Relaxed)
     }
-}
-
-/// Whether both ends of a connection are threads of this process, as in the conformance suite.
-fn is_test() -> bool {
-    std::env::var_os(launcher::BOTH_ENDS_VARIABLE).is_some()
 }
 
 /// A code as a result that names the call.
