@@ -274,7 +274,8 @@ impl Request {
         );
         let reaches = |one: &&TransportKind| one.descriptor().between_hosts;
         refuse_found(Some(transport).filter(|one| !reaches(&one)), |local| {
-            let names = names(TransportKind::ALL.iter().filter(reaches));
+            let can_name = |one: &&TransportKind| one.descriptor().launcher.is_none();
+            let names = names(TransportKind::ALL.iter().filter(reaches).filter(can_name));
             format!("{local} connects processes of one host only: use {names} for remote hosts")
         })?;
         if transport.descriptor().launcher.is_some() {

@@ -39,54 +39,38 @@ pub struct Constants {
     pub comm_world: usize,
     /// `MPI_BYTE`.
     pub byte: usize,
-    /// `MPI_DOUBLE`.
-    pub double: usize,
-    /// `MPI_SUM`.
-    pub sum: usize,
     /// `MPI_REQUEST_NULL`.
     pub request_null: usize,
     /// `MPI_ERRORS_RETURN`.
     pub errors_return: usize,
-    /// `MPI_INFO_NULL`.
-    pub info_null: usize,
     /// `MPI_STATUS_IGNORE`.
     pub status_ignore: usize,
     /// `MPI_THREAD_SERIALIZED`.
     pub thread_serialized: c_int,
     /// `MPI_THREAD_MULTIPLE`.
     pub thread_multiple: c_int,
-    /// `MPI_MODE_NOCHECK`.
-    pub mode_nocheck: c_int,
 }
 
 /// Of `mpi.h` of MPICH 4.0.2 and 5.0.2, the same in both.
 const MPICH: Constants = Constants {
     comm_world: 0x4400_0000,
     byte: 0x4c00_010d,
-    double: 0x4c00_080b,
-    sum: 0x5800_0003,
     request_null: 0x2c00_0000,
     errors_return: 0x5400_0001,
-    info_null: 0x1c00_0000,
     status_ignore: 1,
     thread_serialized: 2,
     thread_multiple: 3,
-    mode_nocheck: 1024,
 };
 
 /// Of MPI 5.0, appendix A.1.1 and chapter 20, and of `mpi_abi.h` of MPICH 5.0.2.
 const STANDARD: Constants = Constants {
     comm_world: 0x101,
     byte: 0x247,
-    double: 0x214,
-    sum: 0x21,
     request_null: 0x180,
     errors_return: 0x143,
-    info_null: 0x130,
     status_ignore: 0,
     thread_serialized: 2048,
     thread_multiple: 4096,
-    mode_nocheck: 1024,
 };
 
 impl Constants {
@@ -107,15 +91,11 @@ fn open_mpi(library: &Library) -> Option<Constants> {
     Some(Constants {
         comm_world: object("ompi_mpi_comm_world")?,
         byte: object("ompi_mpi_byte")?,
-        double: object("ompi_mpi_double")?,
-        sum: object("ompi_mpi_op_sum")?,
         request_null: object("ompi_request_null")?,
         errors_return: object("ompi_mpi_errors_return")?,
-        info_null: object("ompi_mpi_info_null")?,
         status_ignore: 0,
         thread_serialized: 2,
         thread_multiple: 3,
-        mode_nocheck: 1,
     })
 }
 
@@ -134,9 +114,8 @@ mod tests {
     #[test]
     fn no_two_handles_of_a_kind_are_the_same() {
         for table in [MPICH, STANDARD] {
-            let Constants { comm_world, byte, double, sum, request_null, .. } = table;
-            let mut handles =
-                [comm_world, byte, double, sum, request_null, table.errors_return, table.info_null];
+            let Constants { comm_world, byte, request_null, errors_return, .. } = table;
+            let mut handles = [comm_world, byte, request_null, errors_return];
             handles.sort_unstable();
             assert!(handles.windows(2).all(|two| two[0] != two[1]), "{table:?}");
             assert!(table.thread_serialized < table.thread_multiple, "{table:?}");

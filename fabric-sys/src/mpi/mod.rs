@@ -4,7 +4,6 @@
 
 mod abi;
 
-use crate::Missing;
 pub use abi::{Abi, Constants};
 use libloading::Library;
 use libloading::os::unix;
@@ -81,7 +80,6 @@ macro_rules! functions {
 
 functions! {
     MPI_Init_thread(argc: *mut c_int, argv: *mut c_void, wanted: c_int, granted: *mut c_int);
-    MPI_Initialized(flag: *mut c_int);
     MPI_Finalize();
     MPI_Query_thread(granted: *mut c_int);
     MPI_Comm_rank(comm: usize, rank: *mut c_int);
@@ -97,26 +95,8 @@ functions! {
         source: c_int, tag: c_int, comm: usize, request: *mut usize
     );
     MPI_Test(request: *mut usize, flag: *mut c_int, status: *mut Status);
-    MPI_Wait(request: *mut usize, status: *mut Status);
     MPI_Cancel(request: *mut usize);
     MPI_Get_count(status: *const Status, datatype: usize, count: *mut c_int);
-    MPI_Comm_dup(comm: usize, new: *mut usize);
-    MPI_Comm_free(comm: *mut usize);
-    MPI_Win_create(
-        base: *mut c_void, size: isize, unit: c_int, info: usize, comm: usize, win: *mut usize
-    );
-    MPI_Win_free(win: *mut usize);
-    MPI_Win_lock_all(assertion: c_int, win: usize);
-    MPI_Win_unlock_all(win: usize);
-    MPI_Win_flush(rank: c_int, win: usize);
-    MPI_Put(
-        from: *const c_void, count: c_int, datatype: usize,
-        target: c_int, at: isize, target_count: c_int, target_type: usize, win: usize
-    );
-    MPI_Get(
-        to: *mut c_void, count: c_int, datatype: usize,
-        target: c_int, at: isize, target_count: c_int, target_type: usize, win: usize
-    );
 }
 
 /// Why there is no MPI.
@@ -153,9 +133,6 @@ pub enum NoMpi {
         /// The function.
         symbol: &'static str,
     },
-    /// Another library that it needs.
-    #[error(transparent)]
-    Missing(#[from] Missing),
 }
 
 fn names() -> String {

@@ -5,7 +5,7 @@ use super::process::{Process, Tags};
 use super::queue::Queue;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use crate::transport::{
-    Endpoint, Events, Lengths, Link, MOST_EVENTS, Posted, Result, Setup, SetupError, Slot, Traffic,
+    Endpoint, Events, Lengths, Link, MOST_EVENTS, Posted, Result, Setup, SetupError, Slot,
 };
 use fabric_sys::mpi::{MPI_SUCCESS, Status};
 use std::ffi::c_int;
@@ -140,9 +140,7 @@ impl MpiEndpoint {
             link: Link::Up,
             failed: None,
         };
-        if setup.traffic != Traffic::OneSided {
-            (0..receives as u32).for_each(|buffer| endpoint.post_receive(buffer));
-        }
+        (0..receives as u32).for_each(|buffer| endpoint.post_receive(buffer));
         endpoint.hear();
         match endpoint.failed.take() {
             None => Ok(endpoint),
