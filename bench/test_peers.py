@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from sidebyside import (  # noqa: E402
-    openloop, parse, process, ratios, rdma, rounds, rows, stall, subjects,
+    mpi, openloop, parse, process, ratios, rdma, rounds, rows, stall, subjects,
 )
 from sidebyside.ratios import Limit  # noqa: E402
 from sidebyside.rounds import Measured  # noqa: E402
@@ -143,6 +143,15 @@ class Parsers(unittest.TestCase):
         self.assertEqual(parse.bare_p50_ns('{"p50_ns": 55.1, "p99_ns": 65.0, "count": 9}'), 55.1)
         self.assertEqual(parse.bare_msg_per_s('{"msg_per_s": 2e7, "count": 9}'), 2e7)
 
+        told = '{"msg_per_s": 2.0, "bytes_per_s": 3.0, "count": 9}'
+        self.assertEqual(parse.bare_bytes_per_s(told), 3)
+
+    def test_netpipe_s_rate_has_more_digits_than_its_time(self):
+        found = parse.netpipe_half_rtt_ns(captured("netpipe_openmpi"), 64)
+        self.assertAlmostEqual(found, 15311.2, places=1)
+        with self.assertRaises(parse.Unreadable):
+            parse.netpipe_half_rtt_ns(captured("netpipe_openmpi"), 4)
+
     def test_stats_memory_counts_the_samples_too(self):
         line = '{"summarize_s": 0.7, "extra_memory_over_samples": 0.25}'
         self.assertEqual(parse.stats_bench("noise\n" + line), (0.7, 1.25))
@@ -172,7 +181,7 @@ class Parsers(unittest.TestCase):
         self.assertAlmostEqual(told.sample_sd, 879.65, places=2)
 
     def test_every_parser_refuses_what_it_cannot_read(self):
-        for name, subject in {**OWN, **rdma_subjects()}.items():
+        for name, subject in {**OWN, **rdma_subjects(), **mpi.every_subject()}.items():
             for text in ("", "{}", "[1]", "nonsense\n", '{"p50_ns": -1, "msg_per_s": true}'):
                 with self.subTest(name=name, text=text), self.assertRaises(parse.Unreadable):
                     subject.read(text)
@@ -264,13 +273,13 @@ class Rows(unittest.TestCase):
     ROW = rows.Row("x p50", "a", ("b", "c"), Limit(1.0, at_most=True, by_interval=True))
 
     def test_every_row_names_subjects_that_exist(self):
-        known = {*OWN, "clean build", "binary size"}
-        for row in rows.every_row() + openloop.every_row():
+        known = {*OWN, *mpi.every_subject(), "clean build", "binary size"}
+        for row in rows.every_row() + openloop.every_row() + mpi.every_row():
             self.assertLessEqual({row.ours, *row.against}, known, row.what)
 
     def test_figures_of_a_row_have_one_unit_and_one_group(self):
-        known = OWN
-        for row in rows.every_row() + openloop.every_row():
+        known = {**OWN, **mpi.every_subject()}
+        for row in rows.every_row() + openloop.every_row() + mpi.every_row():
             held = [known[name] for name in (row.ours, *row.against) if name in known]
             self.assertLessEqual(len({subject.unit for subject in held}), 1, row.what)
             self.assertLessEqual(len({subject.group for subject in held}), 1, row.what)

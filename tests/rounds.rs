@@ -73,6 +73,7 @@ fn play(case: &Case) -> RoundResult {
         context: &context,
         program: &context.program,
         clocks: Vec::new(),
+        residents: Default::default(),
         rails: None,
         cpus: Vec::new(),
         clock: Local {

@@ -43,7 +43,7 @@ static void die(const char *what) {
     exit(1);
 }
 
-static struct args parse(int argc, char **argv) {
+static inline struct args parse(int argc, char **argv) {
     if (argc != 6) {
         fprintf(stderr, "usage: %s busy|block SIZE COUNT CLIENT_CPU SERVER_CPU\n", argv[0]);
         exit(2);
@@ -59,7 +59,7 @@ static struct args parse(int argc, char **argv) {
     return a;
 }
 
-static int is_busy(const struct args *a) { return !strcmp(a->wait, "busy"); }
+static inline int is_busy(const struct args *a) { return !strcmp(a->wait, "busy"); }
 
 static void pin(int cpu) {
     cpu_set_t set;
@@ -69,7 +69,7 @@ static void pin(int cpu) {
 }
 
 // Two processes, each on its CPU: 0 in the child (the server), its pid in the parent (the client).
-static pid_t split(const struct args *a) {
+static inline pid_t split(const struct args *a) {
     pid_t child = fork();
     if (child < 0) die("fork");
     if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -78,7 +78,7 @@ static pid_t split(const struct args *a) {
     return child;
 }
 
-static void join(pid_t child) {
+static inline void join(pid_t child) {
     int status;
     if (waitpid(child, &status, 0) != child || status != 0) {
         fprintf(stderr, "the server failed\n");

@@ -73,9 +73,19 @@ def bare() -> Path:
     return OUT
 
 
-def install_peers(tell: Callable[[str], None]) -> None:
+def bare_mpi(implementation: str) -> Path:
+    """A folder with the bare MPI loop, built by that implementation's own wrapper."""
+    folder = OUT / implementation
+    folder.mkdir(parents=True, exist_ok=True)
+    # MPICH declares status arrays in a way that its own constant for none does not fit.
+    command = [f"mpicc.{implementation}", *CC[1:], "-Wno-stringop-overflow"]
+    _run([*command, "-o", str(folder / "mpi"), str(BARE / "mpi.c")])
+    return folder
+
+
+def install_peers(tell: Callable[[str], None], known: dict = PACKAGES) -> None:
     """By apt, what is missing. Not being able to is no fault: those rows say so."""
-    packages = [package for name, package in PACKAGES.items() if not shutil.which(name)]
+    packages = [package for name, package in known.items() if not shutil.which(name)]
     if not packages:
         return
     tell(f"installing {' '.join(packages)}")

@@ -46,6 +46,19 @@ def bare_msg_per_s(text: str) -> float:
     return _number(_json(text).get("msg_per_s"), "msg_per_s")
 
 
+def bare_bytes_per_s(text: str) -> float:
+    return _number(_json(text).get("bytes_per_s"), "bytes_per_s")
+
+
+def netpipe_half_rtt_ns(text: str, size: int) -> float:
+    """From the rate, which has more digits than the time: its Mbps are 2^20 bits per second."""
+    line = re.compile(rf"{size} bytes\s+\d+ times -->\s+([\d.]+) Mbps")
+    rate = float(_match(line.pattern, text, "rate").group(1))
+    if rate <= 0:
+        raise Unreadable("a rate of 0")
+    return size * 8 / (rate * 2**20) * 1e9
+
+
 def _run(record: dict) -> dict:
     runs = record.get("runs") or []
     if not runs:

@@ -8,6 +8,7 @@
 
 pub mod accelerator;
 mod library;
+pub mod mpi;
 pub mod verbs;
 
 pub use library::Missing;

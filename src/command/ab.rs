@@ -40,7 +40,8 @@ pub fn ab(typed: &Typed) -> Result<Exit, CommandError> {
     let sides =
         [a, b].map(|side| RunSide { prepare: side.prepare.clone(), program: side.binary.clone() });
     with_hosts(&hosts::others(&a.request.place), &probe, |hosts| {
-        let (_, unavailable) = hosts::sort_out(&probe.transports, &a.request.place, hosts);
+        let (_, unavailable) =
+            hosts::sort_out(&probe.transports, &a.request.settings, &a.request.place, hosts);
         // Without one of the two there is nothing to compare.
         if !unavailable.is_empty() {
             return Ok(nothing_works(&unavailable));

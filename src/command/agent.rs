@@ -72,6 +72,7 @@ fn caps(given: &Given) -> Caps {
         },
         total_memory: given.get("total-memory").unwrap_or(all.total_memory),
         peers: reach(given, "peers"),
+        idle: all.idle,
         bind: reach(given, "bind"),
     }
 }

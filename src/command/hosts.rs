@@ -13,7 +13,7 @@ use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
 use crate::report::table::{self, Cell, Grid, Tone};
 use crate::report::warnings;
-use crate::transport::{Interfaces, Role, TransportKind};
+use crate::transport::{Interfaces, Role, Settings, TransportKind};
 use serde::Serialize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -243,6 +243,7 @@ fn leave(hosts: Vec<RemoteHost>) {
 /// The transports that work where ends are to be; the others with the reason.
 pub fn sort_out(
     transports: &[TransportKind],
+    settings: &Settings,
     place: &Place,
     hosts: &[RemoteHost],
 ) -> (Vec<TransportKind>, Vec<Unavailable>) {
@@ -254,7 +255,7 @@ pub fn sort_out(
         })
     };
     let is_here = [Role::Client, Role::Server].into_iter().any(|role| place.is_here(role));
-    let wrong_here = |one: &TransportKind| one.available().err().filter(|_| is_here);
+    let wrong_here = |one: &TransportKind| one.available_with(settings).err().filter(|_| is_here);
     let mut works = Vec::new();
     let mut unavailable = Vec::new();
     for transport in transports {

@@ -17,6 +17,7 @@ struct Listed {
     transport: &'static str,
     available: bool,
     reason: Option<String>,
+    found: Option<String>,
     patterns: Vec<&'static str>,
     largest_bytes: u64,
     loses: bool,
@@ -32,6 +33,7 @@ fn listed(kind: TransportKind) -> Listed {
         transport: kind.name(),
         available: available.is_ok(),
         reason: available.err(),
+        found: (descriptor.found)(),
         patterns: registry::carried_by(descriptor),
         largest_bytes: descriptor.largest,
         loses: descriptor.loses,
@@ -71,6 +73,12 @@ fn shown(all: &[Listed], layout: &Layout) -> Text {
         prose("options", move |one: &&Listed| joined(&one.options)).rank(Rank::More),
     ];
     let mut lines = Table::of(all, fields).map_or_else(Text::default, |one| table(&one, layout));
+    for one in all {
+        if let Some(found) = &one.found {
+            let line = format!("found: {}: {found}", one.transport);
+            lines.append(layout.sentence(&line, Tone::Head));
+        }
+    }
     for one in all {
         if let Some(reason) = &one.reason {
             let line = format!("not available: {}: {reason}", one.transport);

@@ -21,7 +21,7 @@ use crate::remote::host::RemoteHost;
 use crate::report::table::Columns;
 use crate::report::{html, table};
 use crate::run::{RunContext, RunSide, Sides, Watcher, run};
-use crate::transport::Role;
+use crate::transport::{Role, Settings};
 use crate::units::Bytes;
 use crate::view::byte_rate;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,8 @@ const LONGEST_WORD: usize = 60;
 /// Measures every transport that works here.
 pub fn survey(cpus: Vec<CpuPair>, seed: u64, options: &RunOptions) -> Result<Exit, CommandError> {
     let transports: Vec<_> = survey::transports().collect();
-    let (works, unavailable) = hosts::sort_out(&transports, &Place::default(), &[]);
+    let (works, unavailable) =
+        hosts::sort_out(&transports, &Settings::default(), &Place::default(), &[]);
     let one_cpu = match cpus.first() {
         Some(pair) => pair.client == pair.server,
         None => host::choose_pairs(None, 1).one_cpu,
@@ -75,7 +76,8 @@ pub fn prepared<T>(
         clock: options.clock,
     };
     with_hosts(&hosts::others(&request.place), &probe, |hosts| {
-        let (works, unavailable) = hosts::sort_out(&request.transports, &request.place, hosts);
+        let (works, unavailable) =
+            hosts::sort_out(&request.transports, &request.settings, &request.place, hosts);
         request.transports = works;
         match request.transports.is_empty() {
             true => Ok(Err(unavailable)),

@@ -202,7 +202,8 @@ fn available(
     let mut missing: Vec<Unavailable> = Vec::new();
     let mut works = Vec::new();
     for (series, mut request) in requests {
-        let (here, gone) = hosts::sort_out(&request.transports, &request.place, hosts);
+        let (here, gone) =
+            hosts::sort_out(&request.transports, &request.settings, &request.place, hosts);
         missing.extend(gone);
         request.transports = here;
         let lacking = lacking_congestion(&request);

@@ -4,6 +4,7 @@
 //! measured and a crash is contained. [`serve`] keeps the control channel, [`thread`] runs the
 //! loop.
 
+mod channel;
 mod clock_answers;
 pub mod connections;
 pub mod error;

@@ -1,6 +1,7 @@
 //! Sample memory of an agent whose controller is on another host: made here, watched while the
 //! loops run, and sent when they are over.
 
+use super::channel;
 use crate::clock::exchange::Local;
 use crate::control::frame::{self, FrameError};
 use crate::control::patience::patience;
@@ -10,6 +11,8 @@ use crate::plan::Case;
 use crate::sample::arena::{Arena, Row};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time to set up a round and report it: several times what the controller waits for each step.
@@ -22,8 +25,13 @@ pub const REPORT: Duration = Duration::from_secs(5);
 pub(crate) const ROWS: usize = 16_384;
 
 /// The files of the threads' sample memory: the controller's, or new ones where it is on another
-/// host. Each thread opens its own and touches every page on its CPU.
-pub(crate) fn memory(case: &Case, assignment: &Assignment) -> io::Result<Vec<PathBuf>> {
+/// host. Each thread opens its own and touches every page on its CPU. The loops are watched until
+/// they are over.
+pub(crate) fn memory(
+    case: &Case,
+    assignment: &Assignment,
+    is_over: &Arc<AtomicBool>,
+) -> io::Result<Vec<PathBuf>> {
     let Some(rows) = assignment.remote_rows else {
         return Ok(assignment.slots.iter().map(|slot| slot.arena.clone()).collect());
     };
@@ -33,14 +41,15 @@ pub(crate) fn memory(case: &Case, assignment: &Assignment) -> io::Result<Vec<Pat
     let paths = made.iter().map(Arena::path).collect();
     let limit = 2 * patience(case) + SET_UP;
     let elsewhere = assignment.cpu_beside();
-    std::thread::spawn(move || watch(&made, limit, elsewhere));
+    let is_over = Arc::clone(is_over);
+    std::thread::spawn(move || watch(&made, limit, elsewhere, &is_over));
     Ok(paths)
 }
 
 /// Reports the loops' progress, and ends this process after `limit` without any. A silent
 /// control connection may be dead without notice, and a polling loop would spin for ever; the
 /// controller has given up long before.
-fn watch(memory: &[Arena], limit: Duration, cpu: Option<u32>) {
+fn watch(memory: &[Arena], limit: Duration, cpu: Option<u32>, is_over: &AtomicBool) {
     // Where that fails it wakes once a second beside the loop.
     let _ = cpu.map(host::pin_to);
     let (mut handled, mut moved) = (0, Instant::now());
@@ -52,8 +61,12 @@ fn watch(memory: &[Arena], limit: Duration, cpu: Option<u32>) {
         }
         if now != reported && report.elapsed() >= REPORT {
             // The thread that reads the control channel notices a controller that is gone.
-            let _ = frame::write(&mut io::stdout(), &FromAgent::Progress(now));
+            let report_to = |mut to| frame::write(&mut to, &FromAgent::Progress(now));
+            let _ = channel::output().map(report_to);
             (reported, report) = (now, Instant::now());
+        }
+        if is_over.load(Ordering::Relaxed) {
+            return;
         }
         std::thread::sleep(CHECK);
     }

@@ -4,6 +4,7 @@
 //! thread sleeps in `read`; on `Stop` or `Expect` it sets the gate of a loop and interrupts its
 //! sleep.
 
+use crate::agent::channel;
 use crate::agent::clock_answers;
 use crate::agent::error::{AgentError, unable};
 use crate::agent::execution::FindExecution;
@@ -20,6 +21,7 @@ use crate::transport::TransportKind;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -36,19 +38,27 @@ const MOST_WAITING: usize = 2;
 /// Interval between two looks whether the device is still there. A kernel that waits with its
 /// removal until this process lets go of it says nothing else (Soft-RoCE).
 const LOOK: Duration = Duration::from_secs(2);
+/// How long a process that a launcher has started may take to exit when its controller is gone.
+const ABANDONED: Duration = Duration::from_secs(10);
 /// Interval between two checks of their exit.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Serves one session over standard input and output; returns the exit code.
 pub fn main(patterns: FindExecution) -> u8 {
-    // Not locked: another thread reports progress. Each frame is one write.
-    let mut output = io::stdout();
+    let opened = channel::open().map_err(FrameError::from).and_then(|()| channel::output());
+    let mut output = match opened {
+        Ok(output) => output,
+        Err(error) => return not_greeted(&AgentError::Unable(error.to_string())),
+    };
     let watch = await_greeting();
     let greeted = greet(&mut output);
     drop(watch);
     let served = greeted.and_then(|()| serve(patterns, &mut output));
     let (wrong_use, sentence) = match served {
-        Ok(()) => return 0,
+        Ok(()) => {
+            TransportKind::ALL.iter().for_each(|one| (one.descriptor().leave)());
+            return 0;
+        }
         Err(error @ AgentError::NotGreeted) => return not_greeted(&error),
         // The controller is gone.
         Err(AgentError::Frame(FrameError::Closed)) => return 3,
@@ -79,7 +89,7 @@ fn await_greeting() -> Sender<()> {
 
 /// The greeting: both sides must have the same version and secret.
 fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
-    let hello: ToAgent = match frame::read(&mut io::stdin().lock()) {
+    let hello: ToAgent = match frame::read(&mut channel::input()?) {
         Err(FrameError::Closed) => return Err(AgentError::NotGreeted),
         read => read?,
     };
@@ -117,15 +127,26 @@ fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
     let (sender, control) = mpsc::sync_channel(MOST_WAITING);
     std::thread::spawn(move || {
         loop {
-            match frame::read(&mut io::stdin().lock()) {
+            match channel::input().and_then(|mut input| frame::read(&mut input)) {
                 Ok(ToAgent::Expect { thread, messages }) => {
                     if let Some(thread) = threads.get(thread as usize) {
                         thread.gate.expect(messages);
                         thread.wake();
                     }
                 }
-                Ok(ToAgent::Stop) | Err(_) => {
+                Ok(ToAgent::Stop) => {
                     threads.iter().for_each(LoopControl::stop);
+                    return;
+                }
+                Err(_) => {
+                    threads.iter().for_each(LoopControl::stop);
+                    // Else the main thread would wait for more.
+                    drop(sender);
+                    return exit_if_abandoned();
+                }
+                Ok(ToAgent::Again) => {
+                    // Whoever takes it reads the channel from then on.
+                    let _ = sender.try_send(ToAgent::Again);
                     return;
                 }
                 Ok(other) => match sender.try_send(other) {
@@ -142,15 +163,39 @@ fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
     control
 }
 
+/// Where a launcher has started this process its controller cannot end it: it ends by itself, even
+/// where a library does not return.
+fn exit_if_abandoned() {
+    if channel::is_called_back() {
+        std::thread::sleep(ABANDONED);
+        std::process::exit(3);
+    }
+}
+
 fn serve(patterns: FindExecution, output: &mut impl io::Write) -> Result<(), AgentError> {
-    // Not in the `match`, where the lock would be held to its end and block the control thread.
-    let first: ToAgent = frame::read(&mut io::stdin().lock())?;
+    let mut has_run = false;
+    loop {
+        let first: ToAgent = match frame::read(&mut channel::input()?) {
+            Ok(ToAgent::Open(case, assignment)) => {
+                let find = |name: &str| patterns(name).map(|pattern| pattern as PatternRef);
+                let case = case.read(find).map_err(AgentError::Refused)?;
+                match AgentThreads::start(case, *assignment, patterns)?.play(output)? {
+                    Next::Round => frame::write(output, &FromAgent::Released)?,
+                    Next::Exit => return Ok(()),
+                }
+                has_run = true;
+                continue;
+            }
+            Err(FrameError::Closed) if has_run => return Ok(()),
+            other => other?,
+        };
+        return serve_other(first, output);
+    }
+}
+
+/// Serves a session without a round.
+fn serve_other(first: ToAgent, output: &mut impl io::Write) -> Result<(), AgentError> {
     match first {
-        ToAgent::Open(case, assignment) => {
-            let find = |name: &str| patterns(name).map(|pattern| pattern as PatternRef);
-            let case = case.read(find).map_err(AgentError::Refused)?;
-            AgentThreads::start(case, *assignment, patterns)?.play(output)
-        }
         ToAgent::Probe(request) => {
             let said = match host_probe::probe(&request) {
                 Ok(probe) => FromAgent::Probed(Box::new(probe)),
@@ -161,6 +206,15 @@ fn serve(patterns: FindExecution, output: &mut impl io::Write) -> Result<(), Age
         ToAgent::AnswerClock(asked) => clock_answers::answer(&asked, &listen(Vec::new()), output),
         _ => Err(FrameError::Closed.into()),
     }
+}
+
+/// What follows a round.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Another one, in this process.
+    Round,
+    /// Nothing.
+    Exit,
 }
 
 /// What a thread reports, with its number.
@@ -174,6 +228,7 @@ struct AgentThreads {
     /// The clock of an agent that sends its samples to another host.
     remote: Option<Local>,
     transport: TransportKind,
+    is_over: Arc<AtomicBool>,
 }
 
 /// One of the threads.
@@ -200,8 +255,9 @@ impl AgentThreads {
         let remote = assignment.remote_rows.map(|_| assignment.clock);
         // A thread may have many connections.
         host::allow_descriptors();
-        let memory =
-            remote_memory::memory(&case, &assignment).map_err(unable("the sample memory"))?;
+        let is_over = Arc::default();
+        let memory = remote_memory::memory(&case, &assignment, &is_over)
+            .map_err(unable("the sample memory"))?;
         let elsewhere = assignment.cpu_beside();
         let (case, assignment) = (Arc::new(case), Arc::new(assignment));
         let barrier = Arc::new(ThreadBarrier::new(memory.len()));
@@ -227,12 +283,14 @@ impl AgentThreads {
             threads.push(AgentThread { ask, thread, loop_control });
         }
         let control = listen(threads.iter().map(|one| Arc::clone(&one.loop_control)).collect());
-        Ok(AgentThreads { control, threads, reports, remote, transport: case.transport })
+        let transport = case.transport;
+        Ok(AgentThreads { control, threads, reports, remote, transport, is_over })
     }
 
     /// Runs the round, from the addresses to the outcomes.
-    fn play(mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
+    fn play(mut self, output: &mut impl io::Write) -> Result<Next, AgentError> {
         let played = self.run_to_end(output);
+        self.is_over.store(true, Ordering::Relaxed);
         if played.is_err() {
             self.threads.iter().for_each(|one| one.loop_control.stop());
         }
@@ -247,7 +305,7 @@ impl AgentThreads {
         played
     }
 
-    fn run_to_end(&mut self, output: &mut impl io::Write) -> Result<(), AgentError> {
+    fn run_to_end(&mut self, output: &mut impl io::Write) -> Result<Next, AgentError> {
         let addresses = self.each(|said| match said {
             ThreadReport::Opened(addresses) => Some(addresses),
             _ => None,
@@ -278,8 +336,13 @@ impl AgentThreads {
         self.report_ends(device.as_ref(), output)?;
         // Endpoints live until the controller knows of the end, so that the peer can read all that
         // is in flight before it sees a closed connection.
-        while self.control.recv().is_ok() {}
-        Ok(())
+        loop {
+            match self.control.recv() {
+                Ok(ToAgent::Again) => return Ok(Next::Round),
+                Ok(_) => {}
+                Err(_) => return Ok(Next::Exit),
+            }
+        }
     }
 
     /// Waits for one report of each thread.

@@ -11,6 +11,7 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
     let number = case.topology.position(role).unwrap_or_default() as u32;
     Setup {
         rank: Rank { number, of: case.topology.ranks.len() as u32 },
+        threads: case.topology.most_threads(),
         lengths: if profile.has_many_lengths { Lengths::Varied } else { Lengths::Fixed },
         window: profile.queue_depth,
         loss_after: case.loss_after,

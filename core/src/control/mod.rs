@@ -2,6 +2,7 @@
 //!
 //! The control channel is idle while a round runs.
 
+pub mod call_back;
 pub mod case;
 pub mod fault;
 pub mod frame;

@@ -67,6 +67,8 @@ pub enum ToAgent {
     Probe(HostProbeRequest),
     /// Answer clock exchanges until the channel is closed, instead of a round.
     AnswerClock(Box<AnswerClock>),
+    /// The round is over: release its endpoints, and await another [`ToAgent::Open`].
+    Again,
 }
 
 /// How an agent answers clock exchanges.
@@ -227,6 +229,8 @@ pub enum FromAgent {
     /// Messages handled so far by an agent whose memory the controller cannot read, sent now and
     /// then while a round runs.
     Progress(u64),
+    /// The endpoints of the last round are released.
+    Released,
 }
 
 /// The results of a thread of a role, beside its samples.

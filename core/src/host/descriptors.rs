@@ -18,6 +18,19 @@ pub fn most_descriptors() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
+/// Has what goes to standard output go to standard error from now on.
+///
+/// # Errors
+/// There is no standard error.
+pub fn stdout_to_stderr() -> io::Result<()> {
+    // SAFETY: dup2(2) makes a descriptor that both the standard library and libraries in C may
+    // write to at any time another name of a file that they may write to as well.
+    match unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } {
+        code if code < 0 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 /// A file descriptor that this process inherited, named by its number. Takes it, once.
 pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     static TAKEN: Mutex<Vec<i32>> = Mutex::new(Vec::new());

@@ -37,6 +37,15 @@ impl std::fmt::Debug for JobKey {
     }
 }
 
+impl HostSpec {
+    /// Whether it is a rank of the job that this program is one of, which may not have come yet.
+    pub fn is_rank(&self) -> bool {
+        self.key.is_some() || self.host.starts_with(RANK)
+    }
+}
+
+/// What the name of a job's rank begins with.
+pub const RANK: &str = "rank:";
 /// What a host's name begins with where an agent stands there.
 pub const AGENT: &str = "agent:";
 /// The port of an agent where none is named.

@@ -2,8 +2,9 @@
 //! why not.
 
 use super::{
-    Bound, Case, CasesSoFar, Combination, CpuPair, HostPair, PatternRef, PatternRequest, Place,
-    Plan, Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology, Wait,
+    Bound, Case, CasesSoFar, Combination, CpuPair, HostPair, HostSpec, PatternRef, PatternRequest,
+    Place, Plan, Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology,
+    Wait,
 };
 use crate::options::names;
 use crate::transport::{Traffic, TransportKind, TransportRequest};
@@ -121,6 +122,15 @@ impl Request {
         }
         asked.complete(&mut so_far);
         let CasesSoFar { cases, concurrent } = so_far;
+        let is_of_launch = |case: &&Case| case.transport.descriptor().launcher.is_some();
+        let of_launch = cases.iter().find(is_of_launch).filter(|_| self.place.is_remote());
+        refuse_found(of_launch.filter(|_| !concurrent.is_empty()), |case| {
+            format!(
+                "the ranks of a job run one case at a time over {}: measure without others at \
+                 the same time",
+                case.transport
+            )
+        })?;
         check_endless(&cases)?;
         check_cpus(&self.cpus, &cases)?;
         Ok(Plan {
@@ -264,9 +274,13 @@ impl Request {
         );
         let reaches = |one: &&TransportKind| one.descriptor().between_hosts;
         refuse_found(Some(transport).filter(|one| !reaches(&one)), |local| {
-            let names = names(TransportKind::ALL.iter().filter(reaches));
+            let can_name = |one: &&TransportKind| one.descriptor().launcher.is_none();
+            let names = names(TransportKind::ALL.iter().filter(reaches).filter(can_name));
             format!("{local} connects processes of one host only: use {names} for remote hosts")
         })?;
+        if transport.descriptor().launcher.is_some() {
+            self.check_launch(transport)?;
+        }
         let has_devices = |one: &&TransportKind| one.has_setting("device");
         let without =
             Some(transport).filter(|one| self.place.rails.is_some() && !has_devices(&one));
@@ -275,6 +289,19 @@ impl Request {
             format!(
                 "--rails needs a transport with RDMA devices: use {names} instead of {transport}"
             )
+        })
+    }
+
+    /// Refuses hosts over a transport whose ranks a launcher starts, but for the two of a job.
+    fn check_launch(&self, transport: TransportKind) -> Result<(), UsageError> {
+        let are_ranks = self.place.all_nodes().flatten().all(HostSpec::is_rank);
+        ensure!(
+            are_ranks,
+            "{transport} measures between the ranks of one launch: start wiregauge by mpirun or \
+             srun instead of naming hosts"
+        );
+        refuse_found(Some(self.place.all_nodes().count()).filter(|ranks| *ranks != 2), |ranks| {
+            format!("{transport} needs a launch of two ranks, and this one has {ranks}: use -n 2")
         })
     }
 

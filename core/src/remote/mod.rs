@@ -4,6 +4,7 @@ pub mod clocks;
 pub mod daemon;
 pub mod host;
 pub mod job;
+pub mod launch;
 pub mod process;
 pub mod ssh;
 mod stderr;

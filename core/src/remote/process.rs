@@ -1,18 +1,24 @@
-//! An agent's process: a child of this one, directly or by ssh. Its standard input and output are
-//! the control channel.
+//! An agent's process: a child of this one, directly or by ssh, whose standard input and output are
+//! the control channel; or a rank of a launch, which has called back.
 
 use crate::control::fault::Fault;
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
 use crate::control::secret;
 use crate::host::child::{self, Exit, OwnedChild};
+use crate::remote::launch::Launch;
+use crate::remote::locked;
 use crate::remote::ssh::Session;
 use crate::remote::stderr::Tail;
 use crate::transport::Role;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long an agent may take to exit once its channel is closed. On a busy machine an adapter's
@@ -28,7 +34,7 @@ pub struct AgentMessage {
 }
 
 /// Writes frames until there are no more, then closes the channel.
-fn write_frames(mut input: ChildStdin, frames: &Receiver<Vec<u8>>) {
+fn write_frames(mut input: impl Write, frames: &Receiver<Vec<u8>>) {
     while let Ok(body) = frames.recv() {
         if frame::write_body(&mut input, &body).is_err() {
             return;
@@ -36,13 +42,61 @@ fn write_frames(mut input: ChildStdin, frames: &Receiver<Vec<u8>>) {
     }
 }
 
+/// Where the messages of an agent go, and under which rank: another round of the same process has
+/// others.
+type Target = Arc<Mutex<(usize, SyncSender<AgentMessage>)>>;
+
+/// Hands on the messages of an agent until its channel ends.
+fn read_frames(output: impl Read, target: &Target) {
+    let mut output = BufReader::new(output);
+    loop {
+        let message = frame::read_plain(&mut output);
+        let over = message.is_err();
+        let (rank, tx) = locked(target).clone();
+        if tx.send(AgentMessage { rank, message }).is_err() {
+            // It can exit only if what it still says goes somewhere.
+            let _ = io::copy(&mut output, &mut io::sink());
+            return;
+        }
+        if over {
+            return;
+        }
+    }
+}
+
+/// What an agent runs in.
+enum Process {
+    /// A child of this process: the agent, or what carries its channel.
+    Child(OwnedChild),
+    /// A rank of a launch.
+    Rank(Arc<Launch>),
+}
+
+/// A socket that is closed for writing when it goes: the other direction stays.
+struct Writing(UnixStream);
+
+impl Write for Writing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+}
+
 /// One agent process.
 pub struct Agent {
     /// Its role.
     pub role: Role,
-    /// Its position in the topology.
-    rank: usize,
-    child: OwnedChild,
+    process: Process,
+    target: Target,
     /// What writes frames to its standard input: the controller must not wait for an agent that
     /// takes none. They are few, since each but `Stop` follows an answer.
     input: Option<Sender<Vec<u8>>>,
@@ -73,32 +127,53 @@ impl Agent {
                 format!("starting an agent ({program}): {error}")
             })?;
         let (input, frames) = mpsc::channel();
+        let target = Arc::new(Mutex::new((rank, tx)));
         if let Some(stdin) = child.stdin.take() {
             std::thread::spawn(move || write_frames(stdin, &frames));
         }
         if let Some(output) = child.stdout.take() {
-            std::thread::spawn(move || {
-                let mut output = BufReader::new(output);
-                loop {
-                    let message = frame::read_plain(&mut output);
-                    let over = message.is_err();
-                    if tx.send(AgentMessage { rank, message }).is_err() {
-                        // It can exit only if what it still says goes somewhere.
-                        let _ = io::copy(&mut output, &mut io::sink());
-                        return;
-                    }
-                    if over {
-                        return;
-                    }
-                }
-            });
+            let target = Arc::clone(&target);
+            std::thread::spawn(move || read_frames(output, &target));
         }
         let errors = child.stderr.take().map(Tail::of);
-        let (child, session) = (OwnedChild(child), session.clone());
-        let mut agent = Agent { role, rank, child, input: Some(input), session, errors };
+        let (process, session) = (Process::Child(OwnedChild(child)), session.clone());
+        let mut agent = Agent { role, process, target, input: Some(input), session, errors };
         // An agent on another host learns the secret here: ssh has authenticated both ends.
         agent.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: known });
         Ok(agent)
+    }
+
+    /// A rank of a launch that has called back over this socket, and knows this secret. It is
+    /// greeted, as by [`Agent::start`].
+    pub fn of_launch(
+        launch: &Arc<Launch>,
+        (socket, known): (UnixStream, [u8; 32]),
+        rank: usize,
+        role: Role,
+        tx: SyncSender<AgentMessage>,
+    ) -> Result<Agent, Fault> {
+        let (input, frames) = mpsc::channel();
+        let target = Arc::new(Mutex::new((rank, tx)));
+        let (output, writing) = (socket.try_clone()?, Writing(socket));
+        std::thread::spawn(move || write_frames(writing, &frames));
+        let theirs = Arc::clone(&target);
+        std::thread::spawn(move || read_frames(output, &theirs));
+        let (process, session) =
+            (Process::Rank(Arc::clone(launch)), Session::new(None, Path::new("")));
+        let mut agent = Agent { role, process, target, input: Some(input), session, errors: None };
+        agent.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: known });
+        Ok(agent)
+    }
+
+    /// Gives it another rank and role; its messages go to `tx` from now on.
+    pub fn reassign(&mut self, rank: usize, role: Role, tx: SyncSender<AgentMessage>) {
+        self.role = role;
+        *locked(&self.target) = (rank, tx);
+    }
+
+    /// Closes its channel, so that it ends.
+    pub fn hang_up(&mut self) {
+        self.input = None;
     }
 
     /// Whether it is on another host, where the controller cannot read its progress.
@@ -118,7 +193,12 @@ impl Agent {
     /// Closes its channel, waits for its exit for this time beside the usual one, then kills it.
     /// Describes an exit that was not orderly.
     pub fn end(mut self, beside: Duration) -> Option<String> {
-        match self.close_within(LAST_WORDS.saturating_add(beside)) {
+        let patience = LAST_WORDS.saturating_add(beside);
+        if let Process::Rank(launch) = &self.process {
+            self.input = None;
+            return launch.end(patience);
+        }
+        match self.close_within(patience) {
             Some(status) => self.describe(status),
             None => Some(format!("{} did not exit and was killed", self.name())),
         }
@@ -131,7 +211,8 @@ impl Agent {
 
     fn close_within(&mut self, patience: Duration) -> Option<ExitStatus> {
         self.input = None;
-        match child::wait(&mut self.child.0, patience, || false) {
+        let Process::Child(child) = &mut self.process else { return None };
+        match child::wait(&mut child.0, patience, || false) {
             Ok(Exit::Done(status)) => Some(status),
             _ => None,
         }
@@ -143,15 +224,23 @@ impl Agent {
     }
 
     fn name(&self) -> String {
+        let rank = locked(&self.target).0;
         match self.is_remote() {
             false if self.role == Role::Node => {
-                format!("the process of node {} ({})", self.rank, self.child.0.id())
+                format!("the process of node {rank}{}", self.number())
             }
             true if self.role == Role::Node => {
-                format!("the process of node {} on {}", self.rank, self.session.host())
+                format!("the process of node {rank} on {}", self.session.host())
             }
-            false => format!("the {}'s process ({})", self.role.name(), self.child.0.id()),
+            false => format!("the {}'s process{}", self.role.name(), self.number()),
             true => format!("the {}'s process on {}", self.role.name(), self.session.host()),
+        }
+    }
+
+    fn number(&self) -> String {
+        match &self.process {
+            Process::Child(child) => format!(" ({})", child.0.id()),
+            Process::Rank(_) => String::new(),
         }
     }
 

@@ -85,6 +85,11 @@ impl Session {
         self.spec.as_ref().filter(|spec| spec.agent.is_none())
     }
 
+    /// Whether it is a rank of the job that this process is one of, too.
+    pub fn is_rank_of_job(&self) -> bool {
+        self.spec.as_ref().is_some_and(|spec| spec.key.is_some())
+    }
+
     /// What carries the control channel, for messages.
     pub(crate) fn carrier(&self) -> &'static str {
         if self.by_ssh().is_some() { "ssh" } else { "the connection" }

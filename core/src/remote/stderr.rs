@@ -47,11 +47,23 @@ impl Tail {
         }
         last_line(&locked(&self.kept))
     }
+
+    /// The last line with a word in it: launchers frame what they say by lines of dashes.
+    pub fn telling_line(&self) -> Option<String> {
+        let _ = self.last_line();
+        let has_word = |line: &str| line.contains(char::is_alphanumeric);
+        last_line_with(&locked(&self.kept), has_word)
+    }
 }
 
+/// The last line that is not empty.
 fn last_line(text: &[u8]) -> Option<String> {
+    last_line_with(text, |line| !line.is_empty())
+}
+
+fn last_line_with(text: &[u8], tells: impl Fn(&str) -> bool) -> Option<String> {
     let text = String::from_utf8_lossy(text);
-    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    let line = text.lines().map(str::trim).rfind(|line| tells(line))?;
     Some(line.chars().filter(|sign| is_of_a_line(*sign)).take(LONGEST_LINE).collect())
 }
 

@@ -1,6 +1,7 @@
 //! What is the same for all rounds of a plan: hosts, CPUs and clocks.
 
 use super::RunContext;
+use super::residents::Residents;
 use crate::clock::exchange::Local;
 use crate::clock::offset::Model;
 use crate::clock::{LocalNs, Ticks};
@@ -38,12 +39,31 @@ pub struct Conditions<'a> {
     pub overhead_messages: u32,
     /// The remote clocks against this one, if rounds start at one instant.
     pub clocks: Vec<Option<Model>>,
+    /// Agents that stay for several rounds.
+    pub residents: Residents,
 }
 
 impl<'a> Conditions<'a> {
     /// The remote host of this number; `None`: this host.
     pub fn remote_host(&self, number: Option<u32>) -> Option<&'a RemoteHost> {
         self.context.hosts.get(number? as usize)
+    }
+
+    /// The words of the command that starts all ranks of a case, where one does. Ranks of a job
+    /// were started by its launcher.
+    pub fn launcher(&self, case: &Case) -> Option<Vec<String>> {
+        let is_local = case.topology.ranks.iter().all(|rank| rank.host.is_none());
+        let launcher = case.transport.descriptor().launcher.filter(|_| is_local)?;
+        Some(launcher(&case.settings))
+    }
+
+    /// Whether the rounds of a case share the processes that the launcher of this job has started:
+    /// its transport makes a process a rank once and for all.
+    pub fn shares_processes(&self, case: &Case) -> bool {
+        let is_of_job = |rank: &Rank| {
+            self.remote_host(rank.host).is_some_and(|host| host.session.is_rank_of_job())
+        };
+        case.transport.descriptor().launcher.is_some() && case.topology.ranks.iter().any(is_of_job)
     }
 
     /// The clock of a host against this one's; `None`: not known.

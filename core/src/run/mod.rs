@@ -21,6 +21,7 @@ mod period;
 mod progress;
 pub mod rates;
 pub mod recovered;
+pub mod residents;
 pub mod round;
 mod running_rank;
 pub mod search;
@@ -134,6 +135,7 @@ pub fn run(
         injected_clock_error: plan.injected_clock_error,
         program: &context.program,
         clocks: Vec::new(),
+        residents: residents::Residents::default(),
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
         rails: plan.rails.clone(),
         noise: NOISE,

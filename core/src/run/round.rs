@@ -10,6 +10,7 @@ use crate::control::protocol::*;
 use crate::control::secret;
 use crate::plan::pairs::HERE;
 use crate::plan::{Case, Ending};
+use crate::remote::launch::Launch;
 use crate::remote::process::{Agent, AgentMessage};
 use crate::remote::ssh::{self, Session};
 use crate::run::conditions::Conditions;
@@ -118,14 +119,8 @@ impl<'a> Round<'a> {
         watch: &mut dyn FnMut(Watched),
     ) -> Result<(), Fault> {
         let order = self.order();
-        for &rank in &order {
-            let here = || Session::new(None, self.conditions.program);
-            let RunningRank { role, host, agent, .. } = &mut self.ranks[rank];
-            let session = host.map_or_else(here, |host| host.session.clone());
-            *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);
-        }
-        drop(tx);
-        self.each_answer(ssh::GREETING, "greeting", |rank, message| match message {
+        let started = self.start_agents(&order, tx)?;
+        self.answers_of(started, ssh::GREETING, "greeting", |rank, message| match message {
             FromAgent::Welcome { .. } => Ok(()),
             _ => Err(rank.unexpected()),
         })?;
@@ -188,6 +183,43 @@ impl<'a> Round<'a> {
             ))
         );
         Ok(())
+    }
+
+    /// Starts the agents, each by itself or all by a launcher, but for those that have stayed from
+    /// an earlier round; of each rank whether its agent was started, and is greeted.
+    fn start_agents(
+        &mut self,
+        order: &[usize],
+        tx: SyncSender<AgentMessage>,
+    ) -> Result<Vec<bool>, Fault> {
+        let mut started = vec![true; order.len()];
+        let conditions = self.conditions;
+        if let Some(words) = conditions.launcher(self.case) {
+            let (ranks, program) = (self.ranks.len(), conditions.program);
+            let interrupted = conditions.context.interrupted;
+            let (launch, sockets, known) = Launch::start(&words, program, ranks, interrupted)?;
+            for (rank, socket) in sockets.into_iter().enumerate() {
+                let (role, own) = (self.ranks[rank].role, (socket, known));
+                let agent = Agent::of_launch(&launch, own, rank, role, tx.clone())?;
+                self.ranks[rank].agent = Some(agent);
+            }
+            return Ok(started);
+        }
+        let may_stay = conditions.shares_processes(self.case);
+        for &rank in order {
+            let number = self.case.topology.ranks[rank].host;
+            if may_stay && let Some(mut agent) = conditions.residents.take(number) {
+                agent.reassign(rank, self.ranks[rank].role, tx.clone());
+                self.ranks[rank].agent = Some(agent);
+                started[rank] = false;
+                continue;
+            }
+            let here = || Session::new(None, conditions.program);
+            let RunningRank { role, host, agent, .. } = &mut self.ranks[rank];
+            let session = host.map_or_else(here, |host| host.session.clone());
+            *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);
+        }
+        Ok(started)
     }
 
     /// The ranks with a process of their own, servers first: they receive when a client starts.
@@ -254,10 +286,22 @@ impl<'a> Round<'a> {
         &mut self,
         patience: Duration,
         step: &str,
+        take: impl FnMut(&mut RunningRank<'_>, FromAgent) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let all = self.ranks.iter().map(|rank| rank.agent.is_some()).collect();
+        self.answers_of(all, patience, step, take)
+    }
+
+    /// Waits for one answer of each rank that is missing.
+    fn answers_of(
+        &mut self,
+        mut missing: Vec<bool>,
+        patience: Duration,
+        step: &str,
         mut take: impl FnMut(&mut RunningRank<'_>, FromAgent) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let deadline = Instant::now() + patience;
-        let mut missing: Vec<bool> = self.ranks.iter().map(|rank| rank.agent.is_some()).collect();
+        missing.resize(self.ranks.len(), false);
         while missing.contains(&true) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.next_message(left)? {
@@ -417,6 +461,27 @@ impl<'a> Round<'a> {
         }
     }
 
+    /// Keeps the agents for the next round, where rounds share them.
+    fn keep_agents(&mut self) -> Result<(), Fault> {
+        let are_shared = self.conditions.shares_processes(self.case);
+        if !are_shared || !self.ranks.iter().all(RunningRank::has_ended) {
+            return Ok(());
+        }
+        self.ranks.iter_mut().for_each(|rank| rank.send(&ToAgent::Again));
+        let patience = self.case.setup_time();
+        self.each_answer(patience, "releasing its endpoints", |rank, message| match message {
+            FromAgent::Released => Ok(()),
+            _ => Err(rank.unexpected()),
+        })?;
+        for (number, rank) in self.ranks.iter_mut().enumerate() {
+            let host = self.case.topology.ranks[number].host;
+            if let Some(agent) = rank.agent.take() {
+                self.conditions.residents.keep(host, agent);
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the agents. After a fault they are told to stop first and may report. How a process
     /// died says more than how the others noticed.
     fn end(mut self, fault: Option<Fault>) -> (Vec<RunningRank<'a>>, Option<Fault>) {
@@ -450,8 +515,11 @@ impl<'a> Round<'a> {
             self.case.is_endless() && matches!(fault, Fault::Interrupted) && all
         };
         let fault = fault.filter(|fault| self.began.is_none() || !is_planned(fault));
+        let fault = fault.or_else(|| self.keep_agents().err());
         // An agent that waits until its last message is read could not exit.
         drop(self.rx);
+        // Ranks of one launch end together.
+        self.ranks.iter_mut().filter_map(|rank| rank.agent.as_mut()).for_each(Agent::hang_up);
         let mut deaths = Vec::new();
         for rank in order {
             let rank = &mut self.ranks[rank];

@@ -50,8 +50,8 @@ pub struct Descriptor {
     /// Opens so many ends of one thread, where they may have something in common; `None`: each is
     /// opened alone.
     pub open_several: Option<OpenSeveral>,
-    /// Whether it works on this machine; if not, why, in a sentence.
-    pub available: fn() -> Result<(), String>,
+    /// Whether it works on this machine with these settings; if not, why, in a sentence.
+    pub available: fn(&Settings) -> Result<(), String>,
     /// Validates a request beyond what is said above, before anything runs; the error says what is
     /// supported.
     pub check: fn(&TransportRequest<'_>) -> Result<(), String>,
@@ -68,6 +68,13 @@ pub struct Descriptor {
     pub device_path: fn(&NamedValues) -> Option<(String, PathBuf)>,
     /// What the counters of an end say that weakens its figures.
     pub counter_warnings: fn(&FinalCounters) -> Vec<Warning>,
+    /// The words of the command that starts all ranks of a round together, before the number of
+    /// ranks and the program; `None`: each is started by itself.
+    pub launcher: Option<fn(&Settings) -> Vec<String>>,
+    /// What was found on this machine that the transport uses, in words.
+    pub found: fn() -> Option<String>,
+    /// What a process that has opened its ends does before it exits.
+    pub leave: fn(),
     /// This thread's clock of a transport that simulates time.
     pub virtual_clock: Option<fn() -> Virtual<'static>>,
 }
@@ -98,7 +105,7 @@ impl Descriptor {
             queues: |_| 1,
             open,
             open_several: None,
-            available: || Ok(()),
+            available: |_| Ok(()),
             check: |_| Ok(()),
             loses_with: |_| true,
             ordered_with: |_| false,
@@ -106,6 +113,9 @@ impl Descriptor {
             numa_node: |_, _| None,
             device_path: |_| None,
             counter_warnings: |_| Vec::new(),
+            launcher: None,
+            found: || None,
+            leave: || (),
             virtual_clock: None,
         }
     }

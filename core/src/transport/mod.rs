@@ -26,6 +26,7 @@ pub mod definitions;
 pub mod descriptor;
 pub mod endpoint_set;
 pub mod homa;
+pub mod mpi;
 pub mod null;
 pub mod optional;
 pub mod per_end;

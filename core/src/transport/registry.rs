@@ -1,7 +1,7 @@
 //! The list of transports: one line each.
 
 use super::{Descriptor, Opening, Result, Settings, Setup};
-use super::{homa, null, shm, socket, synthetic, verbs};
+use super::{homa, mpi, null, shm, socket, synthetic, verbs};
 use crate::options::{UsageError, named_enum};
 
 macro_rules! registry {
@@ -35,6 +35,8 @@ registry! {
     Villas "villas" => socket::VILLAS;
     /// RDMA verbs.
     Verbs "verbs" => verbs::DESCRIPTOR;
+    /// MPI, whichever is installed.
+    Mpi "mpi" => mpi::DESCRIPTOR;
     /// No delay: the instrument overhead.
     Null "null" => null::DESCRIPTOR;
     /// Simulated delays, stalls, loss and clocks on a virtual clock.
@@ -71,7 +73,15 @@ impl TransportKind {
     /// # Errors
     /// That sentence.
     pub fn available(self) -> Result<(), String> {
-        (self.descriptor().available)()
+        self.available_with(&Settings::default())
+    }
+
+    /// The same with these settings.
+    ///
+    /// # Errors
+    /// That sentence.
+    pub fn available_with(self, settings: &Settings) -> Result<(), String> {
+        (self.descriptor().available)(settings)
     }
 
     /// Whether a message may be lost without an error, with these settings.

@@ -54,6 +54,8 @@ pub struct Setup {
     pub role: Role,
     /// Of two roles the client has rank 0 and the server rank 1.
     pub rank: Rank,
+    /// Threads of the process that open ends.
+    pub threads: u32,
     /// The traffic, for sizing queues.
     pub traffic: Traffic,
     /// How both ends wait.
@@ -88,6 +90,7 @@ impl Setup {
         Setup {
             role,
             rank: Rank { number: role.pick(0, 1), of: 2 },
+            threads: 1,
             traffic,
             wait,
             size,

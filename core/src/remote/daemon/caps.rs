@@ -43,6 +43,9 @@ pub struct Caps {
     /// The addresses of this host that rounds may use: by default the one that the controller
     /// reached.
     pub bind: Reach,
+    /// How long a session may be idle while no round runs; `None`: as long as its connection
+    /// stands.
+    pub idle: Option<Duration>,
 }
 
 /// Which addresses rounds may use.
@@ -89,6 +92,7 @@ impl Default for Caps {
             total_memory: Bytes(4 << 30),
             peers: Reach::Connection,
             bind: Reach::Connection,
+            idle: Some(IDLE),
         }
     }
 }
@@ -101,6 +105,8 @@ impl Caps {
             total_memory: Bytes(u64::MAX),
             peers: Reach::Any,
             bind: Reach::Any,
+            // Its process stays while rounds of others run.
+            idle: None,
             ..Caps::default()
         }
     }
@@ -278,6 +284,7 @@ impl SessionState {
             (SessionState::Opening, ToAgent::Connect(_)) => Some(SessionState::Connecting),
             (SessionState::Connecting, ToAgent::Start(_)) => Some(SessionState::Running),
             (SessionState::Running, ToAgent::Expect { .. }) => Some(SessionState::Running),
+            (SessionState::Running, ToAgent::Again) => Some(SessionState::Greeted),
             _ => None,
         }
     }
@@ -352,6 +359,8 @@ impl Inspector {
                 let are_due = those.eq(self.connections.iter().copied());
                 ensure!(are_due, "the controller sent addresses for other connections");
             }
+            // What a session may send is counted for each of its rounds.
+            ToAgent::Again => self.frames = 1,
             ToAgent::Hello { .. } | ToAgent::Start(_) | ToAgent::Expect { .. } | ToAgent::Stop => {}
         }
         self.state = state;
@@ -364,7 +373,7 @@ impl Inspector {
             SessionState::Running => Some(self.caps.longest_run.duration().saturating_add(BESIDE)),
             // They go on until the controller leaves.
             SessionState::AnsweringClock => None,
-            _ => Some(IDLE),
+            _ => self.caps.idle,
         }
     }
 

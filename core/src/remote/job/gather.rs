@@ -64,6 +64,12 @@ pub struct Gathered {
     _held: Vec<Channel>,
 }
 
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        pmi::finish();
+    }
+}
+
 /// Rank 0: waits until all have arrived. `tell` is given a sentence for the user meanwhile.
 pub fn gather(
     rank: &Rank,
@@ -233,6 +239,7 @@ pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), F
     // No more messages follow: the connection closes when rank 0 exits or is killed.
     let _ = reader.read(&mut [0]);
     let _ = writer.flush();
+    pmi::finish();
     Ok(())
 }
 

@@ -14,7 +14,7 @@ pub mod rank;
 use crate::control::fault::Fault;
 use crate::control::secret;
 use crate::host;
-use crate::plan::host_spec::JobKey;
+use crate::plan::host_spec::{JobKey, RANK};
 pub use gather::{Gathered, gather, serve};
 use rank::{Launcher, Leader, Rank};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -147,7 +147,7 @@ pub fn is_silent() -> bool {
 
 /// A rank's name among the hosts.
 pub fn name(rank: u32) -> String {
-    format!("rank:{rank}")
+    format!("{RANK}{rank}")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use crate::host;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time limit of an answer: the other processes are being started meanwhile.
@@ -58,8 +59,26 @@ pub fn share_with(
             word(&answer, "value").unwrap_or_default().to_string()
         }
     };
-    ask("cmd=finalize", "finalize_ack")?;
     Ok(value)
+}
+
+/// The channel after it was used: open, because MPI in an agent of this process uses it, too.
+static CHANNEL: Mutex<Option<UnixStream>> = Mutex::new(None);
+/// Time limit of the last answer.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Says that this process is done, where it has shared a value: a launcher takes one that does not
+/// as one that failed. Where MPI has said so nobody listens any more.
+pub fn finish() {
+    let channel = CHANNEL.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(channel) = channel {
+        let _ = channel.set_read_timeout(Some(LAST));
+        let _ = finish_with(&mut BufReader::new(channel));
+    }
+}
+
+fn finish_with(manager: &mut BufReader<impl Read + Write>) -> Result<String, String> {
+    ask(manager, "cmd=finalize", "finalize_ack")
 }
 
 /// Shares a value over the channel of PMI_FD.
@@ -70,7 +89,9 @@ pub fn share(own: Option<&str>) -> Result<String, String> {
         |error: std::io::Error| format!("the launcher's channel (PMI_FD {number}): {error}");
     let channel = UnixStream::from(host::inherited(number).map_err(wrong)?);
     channel.set_read_timeout(Some(LIMIT)).map_err(wrong)?;
-    share_with(&mut BufReader::new(channel), own)
+    let shared = share_with(&mut BufReader::new(&channel), own);
+    *CHANNEL.lock().unwrap_or_else(PoisonError::into_inner) = Some(channel);
+    shared
 }
 
 #[cfg(test)]
@@ -105,6 +126,7 @@ mod tests {
         let scripted = Scripted { answers, asked: Vec::new() };
         let mut manager = BufReader::new(scripted);
         let said = share_with(&mut manager, own);
+        let _ = finish_with(&mut manager);
         (said, String::from_utf8(manager.into_inner().asked).unwrap())
     }
 

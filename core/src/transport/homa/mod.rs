@@ -68,7 +68,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ..Descriptor::opened_by(open)
 };
 
-fn available() -> Result<(), String> {
+fn available(_: &Settings) -> Result<(), String> {
     socket::probe().map_err(|errno| match errno {
         Errno::PROTONOSUPPORT => "this kernel has no Homa: its module (HomaModule of \
                                   Stanford's PlatformLab) is not part of Linux: build it for \

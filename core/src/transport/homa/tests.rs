@@ -150,7 +150,7 @@ fn a_kernel_without_homa_is_named_in_one_sentence() {
     match socket::probe() {
         Ok(()) => eprintln!("not checked here: this kernel has Homa"),
         Err(_) => {
-            let sentence = available().unwrap_err();
+            let sentence = available(&Settings::default()).unwrap_err();
             assert!(sentence.contains("Homa"), "{sentence}");
             let refused = open(&setup(Role::Server, LONG)).err().unwrap().to_string();
             assert!(refused.contains("opening a Homa socket at 127.0.0.1"), "{refused}");

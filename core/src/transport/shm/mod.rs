@@ -27,7 +27,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ..Descriptor::opened_by(open)
 };
 
-fn available() -> Result<(), String> {
+fn available(_: &Settings) -> Result<(), String> {
     let made = Region::create(Layout::of_stream(8));
     made.map(drop).map_err(|error| error.to_string())
 }

@@ -63,7 +63,7 @@ pub const TCP: Descriptor = Descriptor {
     ],
     path: "send, the kernel's TCP and IP, recv: both copies included",
     memory_beside_slots: |_| RECEIVE_BYTES as u64,
-    available: || SocketTransport::TCP.available(),
+    available: |_| SocketTransport::TCP.available(),
     ..Descriptor::opened_by(|setup| SocketTransport::TCP.open(setup))
 };
 
@@ -77,7 +77,7 @@ pub const UDP: Descriptor = Descriptor {
     settings: &[DSCP, INTERFACE, FAMILY, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "send, the kernel's UDP and IP, recv: both copies included",
     memory_beside_slots: |_| 0,
-    available: || SocketTransport::UDP.available(),
+    available: |_| SocketTransport::UDP.available(),
     open: |setup| SocketTransport::UDP.open(setup),
     ..TCP
 };
@@ -88,7 +88,7 @@ pub const UNIX: Descriptor = Descriptor {
     between_hosts: false,
     settings: &[SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "send, the kernel's socket queue, recv: both copies included",
-    available: || SocketTransport::UNIX.available(),
+    available: |_| SocketTransport::UNIX.available(),
     open: |setup| SocketTransport::UNIX.open(setup),
     ..TCP
 };
@@ -99,7 +99,7 @@ pub const UNIXGRAM: Descriptor = Descriptor {
     // What the default of net.core.wmem_default (212992) lets through in one datagram.
     largest: 128 << 10,
     memory_beside_slots: |_| 0,
-    available: || SocketTransport::UNIXGRAM.available(),
+    available: |_| SocketTransport::UNIXGRAM.available(),
     open: |setup| SocketTransport::UNIXGRAM.open(setup),
     ..UNIX
 };

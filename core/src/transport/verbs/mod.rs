@@ -136,7 +136,7 @@ fn memory_beside_slots(setup: &Setup) -> u64 {
     (layout.mapped_bytes() as u64).saturating_add(queued.saturating_mul(QUEUED_BYTES))
 }
 
-fn available() -> Result<(), String> {
+fn available(_: &Settings) -> Result<(), String> {
     let tried = Adapter::choose(&Settings::default(), Role::Client).and_then(|adapter| {
         // A limit on locked memory is only met by registering some.
         let layout = Layout::new(TRIED_BYTES, 1, 1, false);

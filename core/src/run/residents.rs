@@ -1,0 +1,36 @@
+//! Agents that stay for several rounds: a process can be a rank of a launch only once, so that the
+//! rounds of a job whose launcher has started this program share its processes.
+
+use crate::remote::process::Agent;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The agents between two rounds, each with the number of its host; `None`: this one.
+#[derive(Default)]
+pub struct Residents(Mutex<Vec<(Option<u32>, Agent)>>);
+
+impl Residents {
+    /// The agent of a host, where one stayed.
+    pub fn take(&self, host: Option<u32>) -> Option<Agent> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = all.iter().position(|(of, _)| *of == host)?;
+        Some(all.swap_remove(place).1)
+    }
+
+    /// Keeps the agent of a host for another round.
+    pub fn keep(&self, host: Option<u32>, agent: Agent) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((host, agent));
+    }
+}
+
+impl Drop for Residents {
+    /// They end together: the last thing that ranks do is something that all do.
+    fn drop(&mut self) {
+        let all = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        all.iter_mut().for_each(|(_, agent)| agent.hang_up());
+        for (_, agent) in all.drain(..) {
+            // Their rounds are over: how they end changes nothing.
+            let _ = agent.end(Duration::ZERO);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `mpi`: messages between two ranks of an MPI launch, by whichever MPI is installed.
+//!
+//! * Control: this file, [`process`], which is this process as a rank of its launch, and
+//!   [`launcher`], the command that starts the ranks.
+//! * Data: [`endpoint`], over [`queue`], which keeps requests in the order of posting, and
+//!   [`memory`].
+//!
+//! A message is an `MPI_Isend` into an `MPI_Irecv` that was posted before. MPI bounds neither what
+//! a sender has on its way nor what waits unexpected at a receiver, so that a stream's receiver
+//! tells its sender how much it has taken, by messages with a tag of their own.
+
+mod endpoint;
+mod launcher;
+mod memory;
+mod process;
+mod queue;
+
+use super::*;
+use crate::options::OptionDef;
+use crate::units::Bytes;
+pub use endpoint::MpiEndpoint;
+use process::{Process, Tags};
+
+/// Most bytes of the buffers that messages arrive in, beyond two.
+const RECEIVE_BYTES: usize = 16 << 20;
+/// Receives that are posted for a stream of small messages: as many as one poll hands over.
+const MOST_RECEIVES: usize = MOST_EVENTS;
+
+/// The command that starts the ranks.
+const MPIRUN: OptionDef = OptionDef::text(
+    "mpirun",
+    |text| launcher::words(text).map(drop),
+    "Command that starts both ranks, with its own options, such as 'mpirun.mpich -bind-to none'",
+)
+.metavar("COMMAND")
+.default("mpirun");
+/// The library.
+const LIBRARY: OptionDef =
+    OptionDef::path("mpi-library", "MPI library of the ranks, such as /opt/mpi/lib/libmpi.so.40")
+        .metavar("FILE")
+        .default_note("beside the launcher, else the system's of the same implementation");
+
+/// The transport.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    about: "messages between two MPI ranks, by any MPI library that is installed",
+    largest: Bytes::MIB.0 * 64,
+    between_hosts: true,
+    settings: &[MPIRUN, LIBRARY],
+    path: "MPI_Isend, whatever way the MPI library takes, MPI_Test of a posted MPI_Irecv",
+    memory_beside_slots: |setup| (receives(setup) * memory::stride(setup.size)) as u64,
+    launcher: Some(launcher::command),
+    found: launcher::found,
+    leave: process::leave,
+    available: launcher::available,
+    check,
+    ..Descriptor::opened_by(open)
+};
+
+fn check(request: &TransportRequest<'_>) -> Result<(), String> {
+    let wait = request.wait;
+    ensure!(
+        !wait.sleeps(),
+        "mpi does not support --wait {}: MPI has no descriptor to sleep on; use --wait busy",
+        wait.name()
+    );
+    Ok(())
+}
+
+/// Buffers for messages that arrive: twice those of a window, since the memory of one that has
+/// arrived is given back with the next poll. A stream has as many as one poll hands over.
+fn receives(setup: &Setup) -> usize {
+    let is_echo = matches!(setup.traffic, Traffic::Echo { .. });
+    let wanted = if is_echo { 2 * setup.window as usize } else { MOST_RECEIVES };
+    let room = RECEIVE_BYTES / memory::stride(setup.size);
+    wanted.min(room).clamp(2, MOST_RECEIVES)
+}
+
+/// What the other end needs to know: the number of ranks, which of them this is, its process, and
+/// the first of its tags.
+fn address(process: &Process, tags: Tags) -> Blob {
+    let Process { rank, size, .. } = process;
+    Blob(format!("mpi {size} {rank} {} {}", std::process::id(), tags.data).into_bytes())
+}
+
+/// The rank of the other end, and its tags.
+fn peer(process: &Process, other: &Blob) -> Result<(i32, Tags)> {
+    let mut words = other.text()?.split(' ');
+    let is_mpi = words.next() == Some("mpi");
+    let mut number = || words.next().and_then(|word| word.parse::<u32>().ok());
+    let (Some(size), Some(rank), Some(pid), Some(tag)) = (number(), number(), number(), number())
+    else {
+        return Err(SetupError::Address);
+    };
+    let tags = Tags::of_data(tag as i32).filter(|_| is_mpi).ok_or(SetupError::Address)?;
+    let is_alone = size == 1 && pid != std::process::id();
+    if is_alone || size as i32 != process.size || rank >= size {
+        return Err(SetupError::Refused(format!(
+            "the MPI processes are not ranks of one launch (one has rank {} of {}, the other rank \
+             {rank} of {size}): with srun use --mpi=pmix or --mpi=pmi2, as the MPI library needs",
+            process.rank, process.size
+        )));
+    }
+    Ok((rank as i32, tags))
+}
+
+fn open(setup: &Setup) -> Result<Opening> {
+    let process = Process::of(&setup.settings, setup.threads > 1)?;
+    let tags = Tags::next();
+    let setup = setup.clone();
+    Ok(Opening::new(address(process, tags), move |other| {
+        let (rank, theirs) = peer(process, other)?;
+        let receives = receives(&setup);
+        let effective_settings = vec![
+            ("mpi".into(), process.mpi.version.clone()),
+            ("mpi_abi".into(), process.mpi.abi.name().into()),
+            ("mpi_library".into(), process.mpi.file.clone()),
+            ("mpi_rank".into(), format!("{} of {}", process.rank, process.size)),
+            ("posted_receives".into(), receives.to_string()),
+            ("rounds_of_process".into(), process.round().to_string()),
+        ];
+        let endpoint = MpiEndpoint::connect(process, &setup, receives, (rank, tags, theirs))?;
+        Ok(Connected { effective_settings, ..Connected::new(endpoint) })
+    }))
+}

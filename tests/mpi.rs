@@ -1,0 +1,183 @@
+//! The transport `mpi`: launches of this program by whichever launcher is installed, ranks that a
+//! user has launched, and ranks that die. What is not installed is passed over.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod controller;
+
+use controller::bounded::{LIMIT, SOON, output, until};
+use controller::{Controller, Ended, Scratch};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::process::{Command, Stdio};
+use wiregauge::record::read_record;
+use wiregauge::record::schema::Record;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
+/// In the environment of all processes of a test.
+const MARK: &str = "WIREGAUGE_TEST_MARK";
+/// Each launcher with what a user of root needs, and what its library calls itself.
+const LAUNCHERS: [(&str, &str); 2] =
+    [("mpirun.openmpi --allow-run-as-root --oversubscribe", "Open MPI"), ("mpirun.mpich", "MPICH")];
+
+fn installed() -> Vec<(&'static str, &'static str)> {
+    let is_installed = |(launcher, _): &(&str, &str)| {
+        let program = launcher.split(' ').next().unwrap();
+        let found = output(Command::new("sh").args(["-c", &format!("command -v {program}")]));
+        if !found.status.success() {
+            eprintln!("skipped: {program} is not installed");
+        }
+        found.status.success()
+    };
+    LAUNCHERS.into_iter().filter(is_installed).collect()
+}
+
+fn mark(scratch: &Scratch) -> String {
+    scratch.0.display().to_string()
+}
+
+/// Runs these words; the input stays open, whose end kills MPICH's launcher.
+fn started(scratch: &Scratch, words: &[&str]) -> Controller {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env(MARK, mark(scratch));
+    Controller::with_input(scratch, command, Stdio::piped())
+}
+
+fn measured(scratch: &Scratch, more: &str) -> Ended {
+    let words: Vec<&str> = more.split(' ').collect();
+    started(scratch, &[&[PROGRAM][..], &words].concat()).end()
+}
+
+fn record(scratch: &Scratch) -> Record {
+    read_record(&scratch.join("run")).unwrap()
+}
+
+/// The setting of this name that was in effect in each round.
+fn effective(record: &Record, name: &str) -> Vec<String> {
+    let rounds = record.runs.iter().flat_map(|run| &run.rounds);
+    rounds.map(|round| round.client.effective_settings[name].clone()).collect()
+}
+
+/// Agents of a test: their processes.
+fn agents(scratch: &Scratch) -> Vec<i32> {
+    let own = format!("{MARK}={}", mark(scratch));
+    let all = fs::read_dir("/proc").unwrap();
+    let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        let of_test = String::from_utf8_lossy(&read("environ")).split('\0').any(|one| one == own);
+        of_test && String::from_utf8_lossy(&read("cmdline")).ends_with("wiregauge\0run-role\0")
+    })
+    .collect()
+}
+
+#[test]
+fn each_round_is_a_launch_of_its_own() {
+    for (launcher, name) in installed() {
+        let scratch = Scratch::new();
+        let launcher = launcher.split(' ').next().unwrap();
+        let line = format!(
+            "latency --transport mpi --mpirun {launcher} --count 200 --rounds 2 --check --out run"
+        );
+        let ended = measured(&scratch, &line);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let record = record(&scratch);
+        assert!(record.complete && record.runs[0].counts.received == 440, "{ended:?}");
+        assert!(effective(&record, "mpi").iter().all(|one| one.starts_with(name)), "{record:?}");
+        assert_eq!(effective(&record, "mpi_rank"), ["0 of 2"; 2]);
+        assert_eq!(effective(&record, "rounds_of_process"), ["1"; 2]);
+        assert!(agents(&scratch).is_empty());
+    }
+}
+
+#[test]
+fn streams_are_held_back_by_their_receivers_and_lose_nothing() {
+    for (launcher, _) in installed() {
+        let scratch = Scratch::new();
+        let launcher = launcher.split(' ').next().unwrap();
+        let line = format!(
+            "bandwidth --transport mpi --mpirun {launcher} --size 8,100KB --direction bi \
+             --count 2000 --rounds 1 --check --out run"
+        );
+        let ended = measured(&scratch, &line);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let record = record(&scratch);
+        assert!(record.complete, "{ended:?}");
+        for run in &record.runs {
+            assert_eq!((run.counts.lost, run.counts.sent), (0, run.counts.received), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn ranks_that_a_user_has_launched_share_their_processes_and_say_so() {
+    for (launcher, name) in installed() {
+        let scratch = Scratch::new();
+        let line = format!(
+            "{launcher} -n 2 {PROGRAM} latency --transport mpi --size 8,1KiB --count 200 \
+             --rounds 2 --out run"
+        );
+        let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.stdout.matches("kept in").count(), 1, "{ended:?}");
+        let record = record(&scratch);
+        assert!(record.complete, "{ended:?}");
+        assert!(effective(&record, "mpi").iter().all(|one| one.starts_with(name)), "{record:?}");
+        let mut rounds = effective(&record, "rounds_of_process");
+        rounds.sort();
+        assert_eq!(rounds, ["1", "2", "3", "4"], "one process for all rounds of both cases");
+        until("all end", SOON, || agents(&scratch).is_empty());
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_ends_its_launch_which_is_named() {
+    for (launcher, _) in installed() {
+        let scratch = Scratch::new();
+        let launcher = launcher.split(' ').next().unwrap();
+        let line = format!(
+            "latency --transport mpi --mpirun {launcher} --count 3000000 --pause 100us --rounds 2 \
+             --out run"
+        );
+        let words: Vec<&str> = line.split(' ').collect();
+        let controller = started(&scratch, &[&[PROGRAM][..], &words].concat());
+        until("both ranks run", LIMIT, || agents(&scratch).len() == 2);
+        // Until it measures: a launch whose ranks do not come says so.
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let pid = Pid::from_raw(agents(&scratch)[0]).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+        let ended = controller.end();
+        assert_ne!(ended.code, Some(0), "{ended:?}");
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(said.contains(launcher), "{ended:?}");
+        until("all end", SOON, || agents(&scratch).is_empty());
+    }
+}
+
+#[test]
+fn what_cannot_be_launched_is_refused_in_a_sentence() {
+    let scratch = Scratch::new();
+    for (line, says) in [
+        ("latency --transport mpi --wait block", "MPI has no descriptor to sleep on"),
+        ("latency --transport mpi --to node1", "start wiregauge by mpirun or srun"),
+        ("latency --transport tcp --mpirun mpirun", "tcp does not support --mpirun"),
+    ] {
+        let ended = measured(&scratch, line);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(says), "{ended:?}");
+    }
+    for (line, says) in [
+        ("latency --transport mpi --mpirun no-such-mpirun", "no-such-mpirun is not installed"),
+        ("latency --transport mpi --mpi-library libc.so.6", "has no MPI_Get_library_version"),
+    ] {
+        let ended = measured(&scratch, line);
+        assert!(ended.code.is_some_and(|code| code == 4 || code == 2), "{ended:?}");
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(said.contains(says) || said.contains("no MPI library"), "{ended:?}");
+    }
+    for (launcher, _) in installed() {
+        let line = format!("{launcher} -n 3 {PROGRAM} latency --transport mpi --out run");
+        let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
+        let says = "needs a launch of two ranks, and this one has 3";
+        assert_eq!(ended.stderr.matches(says).count(), 1, "{ended:?}");
+    }
+}
