@@ -156,7 +156,8 @@ fn open(setup: &Setup) -> Result<Opening> {
         .then(|| foreign::device_bytes(&adapter.domain.parent, &adapter.name))
         .transpose()?;
     let depths = Depths::of(setup, &adapter.device, of_device);
-    bounds::check_pairs(depths.pairs, &adapter.name, &adapter.device)?;
+    let all = service.addressed(depths.pairs);
+    bounds::check_pairs((depths.pairs, all), &adapter.name, &adapter.device)?;
     let size = setup.size.max(1);
     let layout = Layout::new(size, depths.slots, depths.receives as usize, service.has_header());
     bounds::check_memory(&layout, &depths)?;
