@@ -11,12 +11,17 @@ use fabric_sys::verbs::types::ibv_device_attr;
 /// provider says so in its source.
 const LEAST_QUEUED: u64 = 128;
 
-/// Refuses more queue pairs than the device has, or than complete into one queue of it.
-pub fn check_pairs(pairs: u32, name: &str, device: &ibv_device_attr) -> Result<()> {
+/// Refuses more queue pairs than the device has, or than complete into one queue of it. There are
+/// `all` of them, with those that receive where those that send do not.
+pub fn check_pairs((pairs, all): (u32, u32), name: &str, device: &ibv_device_attr) -> Result<()> {
     let of_device = |limit: i32| u32::try_from(limit).unwrap_or(0);
     let (most, entries) = (of_device(device.max_qp), of_device(device.max_cqe));
-    let sentence = if pairs > most {
-        format!("--queue-pairs {pairs} is out of range: {name} has at most {most} queue pairs")
+    let sentence = if all > most {
+        let each =
+            if all > pairs { format!(", and this service needs {all}") } else { String::new() };
+        format!(
+            "--queue-pairs {pairs} is out of range: {name} has at most {most} queue pairs{each}"
+        )
     } else if pairs > 1 && pairs > entries / 2 {
         // One completion for the send that asks what became of the others.
         format!(
@@ -63,7 +68,8 @@ mod tests {
     #[test]
     fn as_many_queue_pairs_as_the_device_and_its_completion_queues_have() {
         let device = ibv_device_attr { max_qp: 1000, max_cqe: 800, ..ibv_device_attr::default() };
-        let refused = |pairs| check_pairs(pairs, "mlx5_0", &device).err().map(|e| e.to_string());
+        let refused =
+            |pairs| check_pairs((pairs, pairs), "mlx5_0", &device).err().map(|e| e.to_string());
         assert_eq!((refused(1), refused(400)), (None, None));
         assert_eq!(
             refused(401).unwrap(),
@@ -74,6 +80,8 @@ mod tests {
             refused(1001).unwrap(),
             "--queue-pairs 1001 is out of range: mlx5_0 has at most 1000 queue pairs"
         );
+        let of_xrc = check_pairs((400, 1001), "mlx5_0", &device).unwrap_err().to_string();
+        assert!(of_xrc.ends_with("and this service needs 1001"), "{of_xrc}");
     }
 
     #[test]

@@ -202,10 +202,11 @@ fn memory_of(
     depths: Depths,
     (kind, ends): (MemoryKind, usize),
 ) -> Result<Memory> {
-    bounds::check_pairs(depths.pairs, &adapter.name, &adapter.device)?;
+    let service = options::service(&setup.settings);
+    let all = service.addressed(depths.pairs);
+    bounds::check_pairs((depths.pairs, all), &adapter.name, &adapter.device)?;
     let (size, receives) = (setup.size.max(1), depths.receives as usize);
-    let has_header = options::service(&setup.settings).has_header();
-    let layout = Layout::new(size, depths.slots * ends, receives, has_header);
+    let layout = Layout::new(size, depths.slots * ends, receives, service.has_header());
     bounds::check_memory(&layout, &depths)?;
     Memory::new(adapter, layout, kind)
 }

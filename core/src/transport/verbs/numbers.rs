@@ -13,11 +13,11 @@ use crate::transport::{MOST_EVENTS, Operation, Role, Settings, Setup, Traffic};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbered {
     /// The order of arrival: one queue pair of a reliable service that keeps the order.
-    ByOrder,
+    Order,
     /// The immediate value of a send.
-    ByImmediate,
+    Immediate,
     /// The slot that a write names by its immediate value: slots are used in turn.
-    BySlot,
+    Slot,
 }
 
 impl Numbered {
@@ -25,9 +25,9 @@ impl Numbered {
     pub fn of(settings: &Settings) -> Option<Numbered> {
         let is_reliable = !service(settings).loses();
         match settings.operation() {
-            Operation::SendImm => Some(Numbered::ByImmediate),
-            Operation::WriteImm if is_reliable => Some(Numbered::BySlot),
-            Operation::Send if is_reliable && keeps_order(settings) => Some(Numbered::ByOrder),
+            Operation::SendImm => Some(Numbered::Immediate),
+            Operation::WriteImm if is_reliable => Some(Numbered::Slot),
+            Operation::Send if is_reliable && keeps_order(settings) => Some(Numbered::Order),
             _ => None,
         }
     }
@@ -35,9 +35,9 @@ impl Numbered {
     /// The name in the record.
     pub fn name(self) -> &'static str {
         match self {
-            Numbered::ByOrder => "order of arrival",
-            Numbered::ByImmediate => "immediate value",
-            Numbered::BySlot => "slot of the write",
+            Numbered::Order => "order of arrival",
+            Numbered::Immediate => "immediate value",
+            Numbered::Slot => "slot of the write",
         }
     }
 }
@@ -93,14 +93,14 @@ impl Numbers {
     pub fn number(&self, place: usize, slot: usize) -> u64 {
         let nth = self.before + place as u64;
         match self.by {
-            Numbered::ByOrder => (nth + 1) * self.every - 1,
-            Numbered::ByImmediate => {
+            Numbered::Order => (nth + 1) * self.every - 1,
+            Numbered::Immediate => {
                 // The number that ends so and is nearest to the expected one.
                 let expected = (nth + 1) * self.every - 1;
                 let immediate = self.immediates.get(place).copied().unwrap_or(0);
                 expected.wrapping_add_signed(immediate.wrapping_sub(expected as u32) as i32 as i64)
             }
-            Numbered::BySlot => {
+            Numbered::Slot => {
                 let ahead = (slot as u64 + self.slots - nth % self.slots) % self.slots;
                 let nth = match ahead > self.slots / 2 {
                     true => (nth + ahead).saturating_sub(self.slots),
