@@ -101,11 +101,11 @@ warnings! {
     says("{resent} packets were sent again and {discarded} discarded: latencies include timeouts"),
     advises("check for loss; over loopback and veth Homa drops the first packet of each message");
 
-    /// Messages came for which the receiver had posted no receive.
+    /// Messages came for which the receiver had posted no receive, some more than once.
     "receiver_not_ready" Warning ReceiverNotReady { count: u64, counter: &'static str }
     size *count as f64,
-    says("{} found no posted receive ({counter}): senders waited to send again",
-         counted(*count, "message")),
+    says("a receiver had no receive posted {} ({counter}): senders waited to resend",
+         counted(*count, "time")),
     advises("raise --receive-depth or --rx-buffers, or lower --rnr-timer (docs/under-load.md)");
 
     /// A port dropped packets, or received some in error.
