@@ -246,7 +246,7 @@ impl ExchangeRequest {
         if of.transport.has_setting("receive-depth")
             && case.settings.text("receive-depth").is_none()
         {
-            let set = case.settings.set("receive-depth", &receive_queue.to_string());
+            let set = case.settings.set("receive-depth", receive_queue.to_string());
             debug_assert!(set.is_ok(), "{set:?}");
         }
         case

@@ -103,7 +103,7 @@ impl Slots {
             Rule::Shift => further(nodes / 2),
             Rule::OneToAll => (node == 0).then_some(slot + 1),
             Rule::AllToOne => (node == slot + 1).then_some(0),
-            Rule::EvenOdd => (node % 2 == 0 && node + 1 < nodes).then_some(node + 1),
+            Rule::EvenOdd => (node.is_multiple_of(2) && node + 1 < nodes).then_some(node + 1),
             Rule::Incast => (1..=self.degree).contains(&node).then_some(0),
             Rule::Permutations => {
                 let at = around(*self.place.get(node as usize)?, self.distance(slot), nodes);
@@ -125,7 +125,7 @@ impl Slots {
             Rule::Shift => back(nodes / 2),
             Rule::OneToAll => (node == slot + 1).then_some(0),
             Rule::AllToOne => (node == 0).then_some(slot + 1),
-            Rule::EvenOdd => (node % 2 == 1).then(|| node - 1),
+            Rule::EvenOdd => (!node.is_multiple_of(2)).then(|| node - 1),
             Rule::Incast => (node == 0).then_some(1),
             Rule::Permutations => {
                 let by = nodes - self.distance(slot);

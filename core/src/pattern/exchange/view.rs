@@ -9,7 +9,7 @@ use crate::view::byte_rate::{self, ByteRateUnit};
 use crate::view::compared::{Compared, Named, told_apart};
 use crate::view::model::{Rank, fields};
 use crate::view::number::{PERCENT, THOUSANDS};
-use seen::{NAME, NodeRow, Seen};
+use seen::{ConnectionRow, NAME, NodeRow, Seen};
 
 /// Nodes of one run that the terminal shows; the page has all.
 const MOST_NODES: usize = 16;
@@ -55,6 +55,7 @@ impl PatternView for Exchange {
         let mut section = Section::new("exchange", "Exchange of many nodes").of_runs(own);
         section.results.extend(sums(record, &runs));
         section.tables.extend(runs.iter().filter_map(nodes));
+        section.tables.extend(runs.iter().filter_map(connections));
         section.maps = runs.iter().filter_map(Seen::matrix).collect();
         for seen in &runs {
             section.plots.extend(plots::over_time(seen));
@@ -140,6 +141,22 @@ fn nodes(seen: &Seen<'_>) -> Option<Table> {
     let notes = many.then(|| format!("{more} more nodes are in the record"));
     let show = if many { Show::Page } else { Show::Everywhere };
     Some(Table { folded: many, ..table.notes(notes).show(show) })
+}
+
+/// The connections of a run: what the matrix shows, with intervals.
+fn connections(seen: &Seen<'_>) -> Option<Table> {
+    let unit = byte_rate::or(ByteRateUnit::Megabytes);
+    let fields = [
+        text("from", |one: &ConnectionRow<'_>| seen.name(one.0.from)),
+        text("to", |one: &ConnectionRow<'_>| seen.name(one.0.to)),
+        figure("rate", unit.name(), |one: &ConnectionRow<'_>| {
+            let (value, interval) = seen::figure(&one.0.rate);
+            Cell::figure(value, interval, unit.factor())
+        }),
+    ];
+    let rows = seen.details.connections.iter().map(ConnectionRow);
+    let table = Table::of(rows, fields)?.caption(format!("Connections, {}", seen.run.label));
+    Some(Table { folded: true, ..table.show(Show::Page) })
 }
 
 /// The rate of each connection for other programs.

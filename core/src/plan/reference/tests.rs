@@ -88,6 +88,7 @@ fn figures_of_rows_with_names_come_in_our_units_and_at_their_quantile() {
 #[test]
 fn tables_rise_with_the_size_and_are_whole() {
     for (name, tables, figures) in [
+        ("dabc", 3, 88),
         ("gamess", 10, 452),
         ("homa", 11, 82),
         ("potter", 14, 53),

@@ -20,11 +20,12 @@ pub fn over_time(seen: &Seen<'_>) -> Option<Plot> {
         };
         rates.iter().enumerate().map(point).collect()
     };
-    let line = |(number, (line, rates)): (usize, (&(Option<u32>, u32), &Vec<f64>))| {
-        let name = match line {
-            (Some(from), to) => format!("{} to {}", seen.name(*from), seen.name(*to)),
-            (None, to) => format!("to {}", seen.name(*to)),
-        };
+    let name = |(from, to): &(Option<u32>, u32)| match from {
+        Some(from) => format!("{} to {}", seen.name(*from), seen.name(*to)),
+        None => format!("to {}", seen.name(*to)),
+    };
+    let names = found.lines.iter().map(name);
+    let line = |(number, (name, rates)): (usize, (String, &Vec<f64>))| {
         let points = points(rates, &name);
         Series { name, style: Style::Steps, colour: Some(number + 1), points, ..Series::default() }
     };
@@ -37,7 +38,7 @@ pub fn over_time(seen: &Seen<'_>) -> Option<Plot> {
         points: points(&sum, "sum"),
         ..Series::default()
     };
-    let lines = found.lines.iter().zip(&found.rates).enumerate().map(line);
+    let lines = names.zip(&found.rates).enumerate().map(line);
     let end = bins as f64 * found.seconds;
     let what = if found.lines.iter().any(|line| line.0.is_some()) { "connection" } else { "node" };
     let note = format!("Payload that arrived of each {what}, and their sum, in the first round.");

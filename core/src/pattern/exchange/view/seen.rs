@@ -1,7 +1,7 @@
 //! A run of an exchange as its record has it, and the sentences on it.
 
 use super::super::spec::Spec;
-use super::super::summary::{Between, Details, Node};
+use super::super::summary::{Between, Connection, Details, Node};
 use crate::pattern::prelude::*;
 use crate::stats::{Interval, Value as Number};
 use crate::view::byte_rate::{self, ByteRateUnit};
@@ -27,7 +27,11 @@ pub struct NodeRow<'a> {
     pub node: &'a Node,
 }
 
+/// A connection.
+pub struct ConnectionRow<'a>(pub &'a Connection);
+
 impl OfRun for NodeRow<'_> {}
+impl OfRun for ConnectionRow<'_> {}
 impl OfRun for &Seen<'_> {
     fn run(&self) -> Option<&Run> {
         Some(self.run)
@@ -159,7 +163,7 @@ impl<'a> Seen<'a> {
     /// The rates of all connections.
     pub fn matrix(&self) -> Option<HeatMap> {
         let unit = byte_rate::or(ByteRateUnit::Megabytes);
-        let cell = |one: &super::super::summary::Connection| {
+        let cell = |one: &Connection| {
             let at = (one.from as usize, one.to as usize);
             (at, HeatCell { value: Number(one.rate.value), run: self.run.index })
         };
