@@ -52,7 +52,7 @@ def bare_bytes_per_s(text: str) -> float:
 
 def netpipe_half_rtt_ns(text: str, size: int) -> float:
     """From the rate, which has more digits than the time: its Mbps are 2^20 bits per second."""
-    line = re.compile(rf"{size} bytes\s+\d+ times -->\s+([\d.]+) Mbps")
+    line = re.compile(rf"(?<!\d){size} bytes\s+\d+ times -->\s+([\d.]+) Mbps")
     rate = float(_match(line.pattern, text, "rate").group(1))
     if rate <= 0:
         raise Unreadable("a rate of 0")
