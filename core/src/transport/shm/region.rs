@@ -58,8 +58,8 @@ impl Layout {
         Layout { cells: Self::cells_of(setup.size, most), stride }
     }
 
-    /// For a stream of messages of at most `size` bytes. Short ones share a line: the time of such a
-    /// stream is that of the lines that change hands. Longer ones would share one with the next,
+    /// For a stream of messages of at most `size` bytes. Short ones share a line: the time of such
+    /// a stream is that of the lines that change hands. Longer ones would share one with the next,
     /// which the sender writes while they are read: at 64 B that took a quarter of the rate of
     /// `oneway`.
     pub fn of_stream(size: usize) -> Layout {
