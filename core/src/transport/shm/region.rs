@@ -19,6 +19,8 @@ const LINE: usize = 64;
 const GRAIN: usize = 16;
 /// The shortest cells that a line has.
 const CELLS_OF_LINE: u64 = (LINE / GRAIN) as u64;
+/// Cells of this size and more are aligned to lines: what the last line has free is then small.
+const LINES: usize = 1024;
 /// Two lines apart, since adjacent-line prefetch would couple words one line apart.
 const APART: usize = 2 * LINE;
 /// The words before the rings: taken x 2, doorbell x 2.
@@ -58,14 +60,11 @@ impl Layout {
         Layout { cells: Self::cells_of(setup.size, most), stride }
     }
 
-    /// For a stream of messages of at most `size` bytes. Short ones share a line: the time of such
-    /// a stream is that of the lines that change hands. Longer ones would share one with the next,
-    /// which the sender writes while they are read: at 64 B that took a quarter of the rate of
-    /// `oneway`.
+    /// For a stream of messages of at most `size` bytes. Close together: the time of a stream of
+    /// short messages is that of the cache lines that change hands.
     pub fn of_stream(size: usize) -> Layout {
-        let bytes = size_of::<u64>() + size;
-        let grain = if bytes <= LINE / 2 { bytes.next_power_of_two().max(GRAIN) } else { LINE };
-        Self::of_grain(size, grain)
+        let bytes = (size_of::<u64>() + size).next_multiple_of(GRAIN);
+        Self::of_grain(size, if bytes < LINES { GRAIN } else { LINE })
     }
 
     /// As many cells as there may be, each a multiple of `grain`.
