@@ -311,7 +311,7 @@ class Rows(unittest.TestCase):
 
     def test_patterns_choose_rows(self):
         found = rows.chosen(rows.every_row(), "shm*bare")
-        self.assertEqual([r.limit.value for r in found], [1.10, 0.8])
+        self.assertEqual([r.limit.value for r in found], [1.10, 0.8, 0.5])
         self.assertEqual(rows.chosen(rows.every_row(), "no such row"), [])
 
 

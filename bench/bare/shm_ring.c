@@ -1,13 +1,17 @@
-// Bare single-producer single-consumer ring: 64-byte cells, each with its sequence word and 8 B of
-// payload. The least traffic that a ring of cells can do with: one line a message one way, and one
-// line a quarter of a lap the other way (the consumer's cumulative index). Prints the rate by the
-// consumer's clock.
+// Bare single-producer single-consumer ring of cells that have a sequence word and 8 B of payload each.
+// A cell is a cache line, or with -DCELL=16 a quarter of one: one line for a message or for four of
+// them one way, and one line a quarter of a lap the other way (the consumer's cumulative index).
+// Prints the rate by the consumer's clock.
 #include "bare.h"
+
+#ifndef CELL
+#define CELL 64
+#endif
 
 enum { CELLS = 256 };
 
 struct cell {
-    _Alignas(64) _Atomic uint64_t sequence;
+    _Alignas(CELL) _Atomic uint64_t sequence;
     uint64_t payload;
 };
 

@@ -23,6 +23,7 @@ LOOPS = [
     ("unixgram", "unix.c", ["-DDATAGRAM"]),
     ("shm_pingpong", "shm_pingpong.c", []),
     ("shm_ring", "shm_ring.c", []),
+    ("shm_ring_short", "shm_ring.c", ["-DCELL=16"]),
 ]
 BUILD_SECONDS = 1800
 

@@ -78,6 +78,12 @@ def every_row() -> list[Row]:
             ("bare shm message rate",),
             Limit(0.8, at_most=False),
         ),
+        Row(
+            "shm message rate 8 B",
+            "wiregauge shm message rate",
+            ("bare shm short cells",),
+            Limit(0.5, at_most=False),
+        ),
         Row("recording a sample, ns", "wiregauge recording", (), Limit(10, at_most=True)),
         Row("figures of 10^7 samples, s", "stats time", (), Limit(1, at_most=True)),
         Row("their memory / the samples", "stats memory", (), Limit(2, at_most=True)),

@@ -52,7 +52,13 @@ class Subject:
 
 
 # Long enough for a second or so of messages each.
-COUNTS = {"busy": 200_000, "block": 30_000, "shm": 1_000_000, "ring": 20_000_000}
+COUNTS = {
+    "busy": 200_000,
+    "block": 30_000,
+    "shm": 1_000_000,
+    "ring": 20_000_000,
+    "short ring": 100_000_000,
+}
 
 
 def _wiregauge_latency(transport: str, size: int, wait: str, count: int) -> Subject:
@@ -185,6 +191,15 @@ def _shared_memory() -> list[Subject]:
             unit="msg/s",
             figure="mean",
             count=COUNTS["ring"],
+        ),
+        Subject(
+            name="bare shm short cells",
+            group="shm message rate",
+            client="{bare}/shm_ring_short busy 8 {count} {client} {server}",
+            read=parse.bare_msg_per_s,
+            unit="msg/s",
+            figure="mean",
+            count=COUNTS["short ring"],
         ),
     ]
 

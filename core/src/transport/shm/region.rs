@@ -2,7 +2,7 @@
 //! `/proc`. It has no name, so nothing is left of it, whatever dies first.
 
 use super::ring::{INLINE, Memory};
-use crate::transport::{Result, Setup, SetupError};
+use crate::transport::{Result, Setup, SetupError, Traffic};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
@@ -15,12 +15,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A cache line; also the alignment of cells whose messages are answered.
 const LINE: usize = 64;
-/// The alignment of a stream's cells: a header and 8 B of payload.
+/// The shortest cell of a stream: a header and 8 B of payload.
 const GRAIN: usize = 16;
 /// The shortest cells that a line has.
 const CELLS_OF_LINE: u64 = (LINE / GRAIN) as u64;
-/// Cells of this size and more are aligned to lines: what the last line of a cell has free is then a
-/// small part of it.
+/// Cells of this size and more are aligned to lines: what the last line has free is then small.
 const LINES: usize = 1024;
 /// Two lines apart, since adjacent-line prefetch would couple words one line apart.
 const APART: usize = 2 * LINE;
@@ -47,8 +46,12 @@ impl Layout {
 
     /// For the traffic of a set-up.
     pub fn of(setup: &Setup) -> Layout {
-        if setup.traffic.answered_every().is_none() {
-            return Self::of_stream(setup.size);
+        match setup.traffic {
+            Traffic::Echo { .. } => {}
+            Traffic::Forward => return Self::of_stream(setup.size),
+            // An end that sends and polls in turns takes messages one by one as they come: a line
+            // with several would change hands for each.
+            Traffic::Both | Traffic::OneSided => return Self::of_grain(setup.size, LINE),
         }
         let window = 2 * u64::from(setup.window).next_power_of_two();
         let most = window.clamp(Self::FEWEST_CELLS, Self::MOST_CELLS);
@@ -61,7 +64,12 @@ impl Layout {
     /// short messages is that of the cache lines that change hands.
     pub fn of_stream(size: usize) -> Layout {
         let bytes = (size_of::<u64>() + size).next_multiple_of(GRAIN);
-        let stride = if bytes < LINES { bytes } else { bytes.next_multiple_of(LINE) };
+        Self::of_grain(size, if bytes < LINES { GRAIN } else { LINE })
+    }
+
+    /// As many cells as there may be, each a multiple of `grain`.
+    fn of_grain(size: usize, grain: usize) -> Layout {
+        let stride = (size_of::<u64>() + size).next_multiple_of(grain);
         Layout { cells: Self::cells_of(size, Self::MOST_CELLS), stride }
     }
 

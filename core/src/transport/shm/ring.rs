@@ -9,7 +9,7 @@
 //!
 //! What costs time is the transfer of cache lines. Where messages are answered, cells are whole
 //! lines: a message of at most [`INLINE`] bytes is handed over in the one line that carries its
-//! header. The cells of a stream lie close together, so one line carries several short messages.
+//! header. The short messages of a stream share lines.
 //! The consumer publishes its position only every quarter of a lap: one line the other way for many
 //! messages.
 
@@ -40,8 +40,8 @@ pub trait Memory {
     #[inline(always)]
     fn fetch(&self, _first: u64, _cells: u64) {}
 
-    /// The same memory as a value of a loop's own. For all that the compiler knows, an atomic access
-    /// changes what stands behind a reference, so it would be read again for each message.
+    /// The same memory as a value of a loop's own. For all that the compiler knows, an atomic
+    /// access changes what stands behind a reference, so it would be read again for each message.
     #[inline(always)]
     fn in_registers(&self) -> impl Memory + '_
     where
@@ -231,8 +231,8 @@ impl<M: Memory> Consumer<M> {
         length_in(self.memory.header(number & self.mask).load(Ordering::Acquire), number)
     }
 
-    /// Takes up to `most` messages into `messages`, each `size` bytes after the last, as far as there
-    /// is memory, and calls `took` with the place of each and the message; how many.
+    /// Takes up to `most` messages into `messages`, each `size` bytes after the last, as far as
+    /// there is memory, and calls `took` with the place of each and the message; how many.
     ///
     /// A length above `size` is cut: the memory is shared with another process.
     #[inline(always)]
