@@ -35,8 +35,9 @@ static void *memory(size_t bytes) {
     return made;
 }
 static int release(const char *what) {
-    size_t others = 0;
-    for (size_t i = 0; i < made_bytes; i++) others += made[i] != (unsigned char)getpid();
+    unsigned char own = getpid();
+    int others = 0;
+    for (size_t i = 0; i < made_bytes && !others; i++) others = made[i] != own;
     if (others && getenv("FAKE_COMPARES")) called("bytes of another process");
     return called(what);
 }

@@ -228,8 +228,8 @@ const PERFTEST_WORDS: &[Word] = &[
     option(
         &["--use-cuda", "--use-cuda-dmabuf"],
         "--memory cuda:N",
-        "also of sends, whose payloads are then not checked; a dma-buf where both drivers can, else \
-         by address",
+        "also of sends, whose payloads are then not checked; a dma-buf where both drivers can, \
+         else by address",
     ),
     option(&["--use-rocm", "--use-rocm-dmabuf"], "--memory rocm:N", "as `--use-cuda`"),
     option(
