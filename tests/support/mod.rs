@@ -8,7 +8,6 @@ mod python;
 mod rpc;
 mod stream;
 pub mod study;
-
 pub use python::{READERS, python};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
