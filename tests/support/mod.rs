@@ -304,14 +304,7 @@ fn full_run() -> Run {
             server_waited_ns: Some(7.3e6),
             cause: StallCause::ServerWaited,
         }],
-        client_hosts: vec![ClientHost {
-            host: Some(0),
-            name: "node07".to_string(),
-            metric: Metric::Rtt,
-            summary: full_summary(),
-            slowdown: Some(Rate { value: 1.5, interval: Some(interval()), rounds: vec![1.5] }),
-            stands_out: vec!["slowdown".to_string()],
-        }],
+        client_hosts: vec![rpc::client_host(full_summary())],
         included: BTreeMap::from([("inline".to_string(), "no".to_string())]),
         warnings: vec![warning()],
     }
