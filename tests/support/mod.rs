@@ -8,7 +8,6 @@ mod python;
 mod rpc;
 mod stream;
 pub mod study;
-
 pub use python::{READERS, python};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -313,6 +312,7 @@ fn full_run() -> Run {
             server_waited_ns: Some(7.3e6),
             cause: StallCause::ServerWaited,
         }],
+        client_hosts: vec![rpc::client_host(full_summary())],
         included: BTreeMap::from([("inline".to_string(), "no".to_string())]),
         warnings: vec![warning()],
     }

@@ -59,3 +59,15 @@ pub fn lengths(summary: &Summary) -> Lengths {
         link: Some(3.125e9),
     }
 }
+
+/// A host of clients that stands out.
+pub fn client_host(summary: Summary) -> wiregauge::record::schema::ClientHost {
+    wiregauge::record::schema::ClientHost {
+        host: Some(0),
+        name: "node07".to_string(),
+        metric: wiregauge::stats::Metric::Rtt,
+        summary,
+        slowdown: Some(wiregauge::stats::Rate { value: 1.5, interval: None, rounds: vec![1.5] }),
+        stands_out: vec!["slowdown".to_string()],
+    }
+}
