@@ -147,7 +147,8 @@ impl<'a> Seen<'a> {
         let (rank, least) = *all.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
         let others = all.iter().filter(|(other, _)| *other != rank).map(|(_, one)| one.value);
         let others = median(others.collect()).filter(|median| *median > 0.0)?;
-        let most = least.interval.map_or(least.value, |[_, high]| high);
+        // Of one round nothing is known of another.
+        let [_, most] = least.interval?;
         let share = least.value / others;
         (all.len() > 2 && most / others < STANDS_OUT).then(|| {
             let percent = short(share * PERCENT);
