@@ -295,14 +295,6 @@ fn full_run() -> Run {
         }],
         details: serde_json::to_value(rpc::lengths(&full_summary())).ok(),
         counts: counts(),
-        client_hosts: vec![ClientHost {
-            host: Some(0),
-            name: "node1".to_string(),
-            metric: Metric::Rtt,
-            summary: full_summary(),
-            slowdown: Some(Rate { value: 1.5, interval: Some(interval()), rounds: vec![1.5] }),
-            stands_out: vec!["p50".to_string()],
-        }],
         stalls: vec![Stall {
             round: 0,
             thread: 0,
