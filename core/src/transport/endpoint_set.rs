@@ -80,8 +80,8 @@ impl<E: Endpoint> EndpointSet<E> {
         }
     }
 
-    /// Sleeps until an end has something or, if `sends` says so of it, can take more; until a signal
-    /// comes; or for so long. Returns at once where the kernel does not watch the ends.
+    /// Sleeps until an end has something or, if `sends` says so of it, can take more; until a
+    /// signal comes; or for so long. Returns at once where the kernel does not watch the ends.
     pub fn sleep(&mut self, most: Span, sends: impl Fn(usize) -> bool) {
         let EndpointSet { ends, turns } = self;
         let Some(watch) = &turns.watch else { return };

@@ -55,6 +55,8 @@ pub(super) struct EndpointConfig {
     pub watches_memory: bool,
     /// Whether nothing arrives at this end.
     pub send_only: bool,
+    /// Whether one slot for arrivals has no receive ([`VerbsEndpoint::post_receives`]).
+    pub spares_slot: bool,
     /// Whether send completions are polled busily, whatever the case's wait mode.
     pub reaps_busily: bool,
     /// Whether a poll that finds nothing sleeps until a send completes, at an end to which nothing

@@ -385,6 +385,10 @@ impl HalfOpen {
             receives: depths.receive as usize,
             watches_memory: operation == Operation::Write && !one_sided,
             send_only: one_sided,
+            spares_slot: operation == Operation::WriteImm
+                && setup.traffic == Traffic::Both
+                && depths.pairs == 1
+                && depths.receive > 1,
             reaps_busily: settings.text("send-wait") == Some("busy"),
             sleeps_for_sends: settings.text("send-wait") == Some("block") && receives_nothing,
             patience: patience.and_then(|span| span.duration().try_into().ok()),

@@ -9,9 +9,13 @@ use fabric_sys::verbs::inline;
 const LENT: u32 = u32::MAX;
 
 impl VerbsEndpoint {
-    /// Posts receives into all slots, in lists.
+    /// Posts receives into all slots, in lists. Of streams of writes that tell the receiver one
+    /// slot has none: a write is placed packet by packet before it needs its receive, and one more
+    /// than there are receives would be placed over the oldest message that has not been looked
+    /// at.
     pub(super) fn post_receives(&mut self) -> Result<(), i32> {
-        for slot in 0..self.memory.layout.arriving as u32 {
+        let spare = u32::from(self.config.spares_slot);
+        for slot in 0..(self.memory.layout.arriving as u32).saturating_sub(spare) {
             self.give(slot)?;
         }
         self.ring_receives()
