@@ -98,7 +98,7 @@ fn streams_are_held_back_by_their_receivers_and_lose_nothing() {
         let scratch = Scratch::new();
         let launcher = launcher.split(' ').next().unwrap();
         let line = format!(
-            "bandwidth --transport mpi --mpirun {launcher} --size 8,100KB --direction bi \
+            "bandwidth --transport mpi --mpirun {launcher} --size 8,100kB --direction bi \
              --count 2000 --rounds 1 --check --out run"
         );
         let ended = measured(&scratch, &line);
