@@ -65,7 +65,10 @@ fn agents(scratch: &Scratch) -> Vec<i32> {
     pids.filter(|pid| {
         let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
         let of_test = String::from_utf8_lossy(&read("environ")).split('\0').any(|one| one == own);
-        of_test && String::from_utf8_lossy(&read("cmdline")).ends_with("wiregauge\0run-role\0")
+        let line = String::from_utf8_lossy(&read("cmdline")).into_owned();
+        // A launcher's command ends in the same words.
+        let words: Vec<&str> = line.split_terminator('\0').collect();
+        of_test && matches!(words[..], [program, "run-role"] if program.ends_with("wiregauge"))
     })
     .collect()
 }
@@ -95,7 +98,7 @@ fn streams_are_held_back_by_their_receivers_and_lose_nothing() {
         let scratch = Scratch::new();
         let launcher = launcher.split(' ').next().unwrap();
         let line = format!(
-            "bandwidth --transport mpi --mpirun {launcher} --size 8,100KB --direction bi \
+            "bandwidth --transport mpi --mpirun {launcher} --size 8,100kB --direction bi \
              --count 2000 --rounds 1 --check --out run"
         );
         let ended = measured(&scratch, &line);

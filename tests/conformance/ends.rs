@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use wiregauge::host::interrupt::{self, Interrupter};
 use wiregauge::loops::payload;
 use wiregauge::transport::{
-    Blob, Endpoint, Events, Link, Posted, Role, Settings, Setup, Slot, Traffic, TransportKind,
-    TransportRequest, Wait,
+    Blob, Endpoint, Events, Link, Posted, Role, Settings, Setup, Slot, Traffic, TransportKind, Wait,
 };
 use wiregauge::units::Span;
 
@@ -139,20 +138,6 @@ impl Bench {
         let largest = self.kind.descriptor().largest as usize;
         let sizes = [1, 7, 8, 9, 55, 56, 57, 63, 64, 65, 1000, 4096, 65507];
         sizes.into_iter().filter(|size| *size <= largest).collect()
-    }
-
-    /// Whether the transport has this wait mode; if not, why.
-    pub fn is_supported(&self) -> Result<(), String> {
-        let Bench { kind, wait } = *self;
-        let settings = &Settings::default();
-        let traffic = Traffic::Echo { every: 1 };
-        (kind.descriptor().check)(&TransportRequest {
-            size: 64,
-            wait,
-            traffic,
-            settings,
-            reads_payloads: true,
-        })
     }
 
     pub fn loses(&self) -> bool {

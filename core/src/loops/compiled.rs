@@ -11,6 +11,7 @@ use crate::clock::{AnyClock, Clock, Tsc};
 use crate::transport::Endpoint;
 use crate::transport::counter::FinalCounters;
 use crate::transport::endpoint_set::EndpointSet;
+use crate::transport::mpi::MpiEndpoint;
 use crate::transport::null::NullEndpoint;
 use crate::transport::shm::ShmEndpoint;
 use crate::transport::verbs::{LeanEndpoint, LeanSend, LeanWrite, VerbsEndpoint};
@@ -64,6 +65,7 @@ pub fn run<L: Compiled>(
             .or_else(|| run_apart::<LeanEndpoint<LeanSend>, L>(&mut context, measured))
             .or_else(|| run_apart::<LeanEndpoint<LeanWrite>, L>(&mut context, measured))
             .or_else(|| run_apart::<VerbsEndpoint, L>(&mut context, measured))
+            .or_else(|| run_apart::<MpiEndpoint, L>(&mut context, measured))
             .or_else(|| run_apart::<NullEndpoint, L>(&mut context, measured));
         if let Some(ended) = ended {
             return ended;

@@ -122,15 +122,7 @@ impl Request {
         }
         asked.complete(&mut so_far);
         let CasesSoFar { cases, concurrent } = so_far;
-        let is_of_launch = |case: &&Case| case.transport.descriptor().launcher.is_some();
-        let of_launch = cases.iter().find(is_of_launch).filter(|_| self.place.is_remote());
-        refuse_found(of_launch.filter(|_| !concurrent.is_empty()), |case| {
-            format!(
-                "the ranks of a job run one case at a time over {}: measure without others at \
-                 the same time",
-                case.transport
-            )
-        })?;
+        self.check_ranks(&cases, &concurrent)?;
         check_endless(&cases)?;
         check_cpus(&self.cpus, &cases)?;
         Ok(Plan {
@@ -302,6 +294,19 @@ impl Request {
         );
         refuse_found(Some(self.place.all_nodes().count()).filter(|ranks| *ranks != 2), |ranks| {
             format!("{transport} needs a launch of two ranks, and this one has {ranks}: use -n 2")
+        })
+    }
+
+    /// Refuses cases at the same time in the processes of a job that are the ranks of one launch.
+    fn check_ranks(&self, cases: &[Case], concurrent: &[Vec<u32>]) -> Result<(), UsageError> {
+        let of_launch = |case: &&Case| case.transport.descriptor().launcher.is_some();
+        let are_shared = self.place.is_remote() && !concurrent.is_empty();
+        refuse_found(cases.iter().find(of_launch).filter(|_| are_shared), |case| {
+            format!(
+                "the ranks of a job run one case at a time over {}: measure without others at \
+                 the same time",
+                case.transport
+            )
         })
     }
 

@@ -36,7 +36,7 @@ pub fn compare(
     length: Span,
 ) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
-    let time = calibrated(context.clock, plan.injected_clock_error)?;
+    let time = calibrated(plan, context)?;
     let environment = Environment::read(&[]);
     for host in &hosts {
         clocks::stated(host, &time, &environment)?;

@@ -1,7 +1,8 @@
 //! What is the same for all rounds of a plan: hosts, CPUs and clocks.
 
+mod residents;
+
 use super::RunContext;
-use super::residents::Residents;
 use crate::clock::exchange::Local;
 use crate::clock::offset::Model;
 use crate::clock::{LocalNs, Ticks};
@@ -13,6 +14,7 @@ use crate::remote::host::RemoteHost;
 use crate::sample::join::End;
 use crate::transport::Role;
 use crate::units::{InjectedClockError, Span};
+use residents::Residents;
 use std::path::Path;
 
 /// What is the same for all rounds.

@@ -21,7 +21,6 @@ mod period;
 mod progress;
 pub mod rates;
 pub mod recovered;
-pub mod residents;
 pub mod round;
 mod running_rank;
 pub mod search;
@@ -55,7 +54,7 @@ use crate::run::running_rank::ThreadResult;
 use crate::sample::RoundSamples;
 use crate::sample::join::{End, Times, pool};
 use crate::transport::Role;
-use crate::units::{InjectedClockError, Span};
+use crate::units::Span;
 use analysis::{FindAnalysis, NextCase, PatternAnalysis, RunSoFar};
 use clocks::Comparisons;
 use figures::Seen;
@@ -122,8 +121,7 @@ pub fn run(
     keep: &mut dyn Keeper,
     watcher: &mut dyn Watcher,
 ) -> Result<Record, RunError> {
-    let started = jiff::Timestamp::now();
-    let time = calibrated(context.clock, plan.injected_clock_error)?;
+    let (started, time) = (jiff::Timestamp::now(), calibrated(plan, context)?);
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
@@ -135,7 +133,7 @@ pub fn run(
         injected_clock_error: plan.injected_clock_error,
         program: &context.program,
         clocks: Vec::new(),
-        residents: residents::Residents::default(),
+        residents: Default::default(),
         epoch_of_day_ns: crate::clock::epoch_of_day(time.source, &time.base),
         rails: plan.rails.clone(),
         noise: NOISE,
@@ -189,10 +187,8 @@ pub fn run(
 }
 
 /// The clock of a run; one that a daemon keeps right says so itself.
-fn calibrated(
-    asked: Option<Source>,
-    injected: Option<InjectedClockError>,
-) -> Result<ChosenClock, Fault> {
+fn calibrated(plan: &Plan, context: &RunContext<'_>) -> Result<ChosenClock, Fault> {
+    let (asked, injected) = (context.clock, plan.injected_clock_error);
     if asked == Some(Source::Ptp) {
         Discipline::read().stated_error_ns().map_err(Fault::Refused)?;
     }

@@ -1,6 +1,5 @@
 //! The command that starts the ranks, and the library that belongs to it.
 
-use crate::plan::host_spec;
 use crate::transport::Settings;
 use fabric_sys::mpi::{Family, Mpi, Search};
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ const MOST_ANCESTORS: usize = 6;
 
 /// The words of a command.
 pub fn words(text: &str) -> Result<Vec<String>, String> {
-    host_spec::words(text).ok_or_else(|| {
+    shlex::split(text).filter(|words| !words.is_empty()).ok_or_else(|| {
         format!("invalid command '{text}': use words such as 'mpirun.mpich -bind-to none'")
     })
 }
