@@ -50,6 +50,9 @@ const FOR_OPEN_MPI: [(&str, &str); 6] = [
     ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
 ];
 
+/// A launch, the connection of each rank in their order, and the secret that all of them know.
+pub type Launched = (Arc<Launch>, Vec<UnixStream>, [u8; 32]);
+
 /// A launch: its ranks are agents. Dropping the last handle kills the launcher.
 pub struct Launch {
     child: Mutex<OwnedChild>,
@@ -70,7 +73,7 @@ impl Launch {
         program: &Path,
         ranks: usize,
         interrupted: &AtomicBool,
-    ) -> Result<(Arc<Launch>, Vec<UnixStream>, [u8; 32]), Fault> {
+    ) -> Result<Launched, Fault> {
         let (known, random) = (secret::fresh()?, secret::fresh::<16>()?);
         let name = format!("wiregauge-{}", secret::to_hex(random));
         let listener = UnixListener::bind_addr(&call_back::address(&name)?)?;
