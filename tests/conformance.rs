@@ -28,7 +28,13 @@ use wiregauge::units::Bytes;
 /// Whether the transport has this wait mode; if not, why.
 fn is_supported(Bench { kind, wait }: Bench) -> Result<(), String> {
     let (settings, traffic) = (&Settings::default(), Traffic::Echo { every: 1 });
-    (kind.descriptor().check)(&TransportRequest { size: 64, wait, traffic, settings })
+    (kind.descriptor().check)(&TransportRequest {
+        size: 64,
+        wait,
+        traffic,
+        settings,
+        reads_payloads: true,
+    })
 }
 
 /// One test: a claim about a transport in a wait mode.
