@@ -36,6 +36,7 @@ fn run(index: usize, case: Case) -> Run {
         rates: Vec::new(),
         details: None,
         counts: Counts::default(),
+        client_hosts: Vec::new(),
         stalls: Vec::new(),
         included: BTreeMap::from([("payload checked".to_owned(), "no".to_owned())]),
         warnings: warnings.into_iter().collect(),
