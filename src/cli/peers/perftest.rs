@@ -257,7 +257,7 @@ const PERFTEST_WORDS: &[Word] = &[
     ),
     nothing(
         &["--log-dci-streams", "--log-active-dci-streams", "--connectionless"],
-        "an initiator of DC has one stream; `--queue-pairs` makes more of them",
+        "an initiator of DC has one stream; several queue pairs have one each",
     ),
     nothing(
         &["--use-ooo", "--no-enhanced-reorder", "--congest-type", "--tph-mem", "--ph"],

@@ -170,13 +170,15 @@ pub fn notes(record: &Record) -> Vec<String> {
         )
     }));
     lines.extend(hosts.filter_map(|host| {
-        Some(format!("cost: clock of {}: {}", host.name, cost(host.clock_cost.as_ref()?)))
+        // Of no time there is no share.
+        let known = host.clock_cost.as_ref().filter(|known| known.length_ns > 0.0)?;
+        Some(format!("cost: clock of {}: {}", host.name, cost(known)))
     }));
     lines
 }
 
 fn cost(cost: &ClockCost) -> String {
-    let share = |cpu_ns: f64| short(100.0 * cpu_ns / cost.length_ns.max(1.0));
+    let share = |cpu_ns: f64| short(100.0 * cpu_ns / cost.length_ns);
     let there = match cost.server_cpu_ns {
         Some(cpu_ns) => format!("{} % there", share(cpu_ns)),
         None => "unknown there".into(),

@@ -52,7 +52,6 @@ const OPTIONS: OptionTable = &[
     .heading(SLOTS),
     OptionDef::duration("slot", "Length of a slot, such as 100us")
         .excludes(&["rate"])
-        .common()
         .heading(SLOTS),
     OptionDef::flag("skip-late", "Leave a send out whose slot is over or whose queue is full")
         .heading(SLOTS),
@@ -71,7 +70,6 @@ const OPTIONS: OptionTable = &[
         .limits(1, MOST_QUEUE)
         .list()
         .default_note("10, 5 with slots")
-        .common()
         .heading(QUEUES),
     OptionDef::count(
         "receive-queue",
@@ -80,7 +78,6 @@ const OPTIONS: OptionTable = &[
     .limits(1, MOST_QUEUE)
     .list()
     .default_note("one more than --queue")
-    .common()
     .heading(QUEUES),
     OptionDef::text(
         "spread",
