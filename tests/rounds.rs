@@ -18,7 +18,7 @@ use wiregauge::run::round::{self, RoundResult};
 use wiregauge::run::start_barrier::StartBarrier;
 use wiregauge::sample::Flags;
 use wiregauge::sample::join::Times;
-use wiregauge::transport::{Role, Traffic, TransportKind};
+use wiregauge::transport::{Role, Settings, Traffic, TransportKind, TransportRequest};
 use wiregauge::units::{Bytes, Span};
 
 const MESSAGES: u64 = 500;
@@ -98,7 +98,7 @@ fn each(request: Request, change: impl Fn(&mut Case), check: impl Fn(&Case, &Rou
         if !is_carried(request.pattern, *transport) || transport.available().is_err() {
             continue;
         }
-        for wait in Wait::ALL {
+        for wait in Wait::ALL.iter().filter(|wait| is_supported(*transport, **wait)) {
             let mut case = case(request.clone(), *transport, *wait);
             change(&mut case);
             check(&case, &play(&case));
@@ -108,6 +108,13 @@ fn each(request: Request, change: impl Fn(&mut Case), check: impl Fn(&Case, &Rou
 
 fn is_carried(pattern: PatternRef, over: TransportKind) -> bool {
     pattern.is_carried_by(over.descriptor())
+}
+
+/// Whether the transport has this wait mode.
+fn is_supported(transport: TransportKind, wait: Wait) -> bool {
+    let (settings, traffic) = (&Settings::default(), Traffic::Echo { every: 1 });
+    let asked = TransportRequest { size: 64, wait, traffic, settings, reads_payloads: true };
+    (transport.descriptor().check)(&asked).is_ok()
 }
 
 fn loses_nothing(case: &Case) -> bool {
@@ -260,7 +267,7 @@ fn both_ways_each_end_delivers_what_was_sent() {
         if descriptor.one_process || !carried || transport.available().is_err() {
             continue;
         }
-        for wait in Wait::ALL {
+        for wait in Wait::ALL.iter().filter(|wait| is_supported(*transport, **wait)) {
             let mut case = case(bandwidth(Direction::Bi), *transport, *wait);
             case.bound.count = Some(5000);
             let finished = play(&case);
@@ -286,8 +293,9 @@ fn threads_of_one_end_have_connections_and_samples_of_their_own() {
             continue;
         }
         let all = [latency(), oneway(), bandwidth(Direction::Uni)];
+        let wait = if is_supported(*transport, Wait::Block) { Wait::Block } else { Wait::Busy };
         for request in all.into_iter().filter(|all| is_carried(all.pattern, *transport)) {
-            let mut case = case(request, *transport, Wait::Block);
+            let mut case = case(request, *transport, wait);
             case.topology = Topology::pair(3);
             let (finished, label) = (play(&case), case.label());
             assert_eq!(

@@ -1,4 +1,4 @@
-// Bare single-producer single-consumer ring of cells that have a sequence word and 8 B of payload each.
+// Bare single-producer single-consumer ring of cells, each with a sequence word and 8 B of payload.
 // A cell is a cache line, or with -DCELL=16 a quarter of one: one line for a message or for four of
 // them one way, and one line a quarter of a lap the other way (the consumer's cumulative index).
 // Prints the rate by the consumer's clock.

@@ -14,9 +14,10 @@ pub fn main() -> ExitCode {
     host::interrupt::ignore_file_limit();
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = cli::parse(&words).map_err(CommandError::from);
-    if let (Err(error), true) = (&command, remote::job::is_silent()) {
-        // All processes of a job refuse the same; its first says so.
-        return ExitCode::from(error.exit().0);
+    if command.is_err() && remote::job::is_silent() {
+        // All processes of a job refuse the same. Its first says so, and has the exit code: a
+        // launcher would kill it before it has spoken if another failed first.
+        return ExitCode::SUCCESS;
     }
     let exit = command.and_then(super::run).unwrap_or_else(|error| {
         super::complain_of(&error);

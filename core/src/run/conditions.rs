@@ -77,6 +77,15 @@ impl<'a> Conditions<'a> {
         Some(End { time: &self.remote_host(host)?.probe.local.time, offset })
     }
 
+    /// How far a host's clock may be from this one's at an instant; infinite where it is not known.
+    pub fn clock_bound_ns(&self, host: Option<u32>, at: Option<LocalNs>) -> f64 {
+        if host.is_none() {
+            return 0.0;
+        }
+        let offset = self.clock_of(host).and_then(|end| end.offset);
+        offset.zip(at).map_or(f64::INFINITY, |(model, at)| model.offset_at(at).bound_ns)
+    }
+
     /// The reading of a host's clock at an instant of this host's.
     pub fn remote_ticks_at(&self, host: Option<u32>, at: LocalNs) -> Option<Ticks> {
         let end = self.clock_of(host)?;

@@ -1,5 +1,7 @@
 //! One round of one case: a fresh process per rank, prepared, connected, started, watched, ended.
 
+mod agents;
+
 use crate::agent::remote_memory::REPORT;
 use crate::clock::exchange::Local;
 use crate::clock::{LocalNs, Ticks, Timebase};
@@ -10,15 +12,13 @@ use crate::control::protocol::*;
 use crate::control::secret;
 use crate::plan::pairs::HERE;
 use crate::plan::{Case, Ending};
-use crate::remote::launch::Launch;
 use crate::remote::process::{Agent, AgentMessage};
-use crate::remote::ssh::{self, Session};
+use crate::remote::ssh;
 use crate::run::conditions::Conditions;
 use crate::run::period::{Periods, Watched};
 use crate::run::running_rank::{RunningRank, ThreadResult};
 use crate::run::start_barrier::{StartBarrier, lead};
 use crate::transport::{Role, Site};
-use crate::warning::number::time;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -159,67 +159,6 @@ impl<'a> Round<'a> {
             self.ranks[rank].send(&ToAgent::Start(at));
         }
         self.watch(watch)
-    }
-
-    /// Refuses a round whose times mean nothing by clocks that are known no better.
-    fn check_clocks(&self) -> Result<(), Fault> {
-        let Some(within) = self.case.profile().clock_within else { return Ok(()) };
-        let hosts = self.case.topology.ranks.iter().map(|rank| rank.host);
-        let bound_ns = |host: Option<u32>| match (host, self.start) {
-            (None, _) => 0.0,
-            (host, Some(at)) => {
-                let offset = self.conditions.clock_of(host).and_then(|end| end.offset);
-                offset.map_or(f64::INFINITY, |model| model.offset_at(at).bound_ns)
-            }
-            (_, None) => f64::INFINITY,
-        };
-        let worst_ns = hosts.map(bound_ns).fold(0.0, f64::max);
-        ensure!(
-            worst_ns <= within.0 as f64,
-            Fault::Refused(format!(
-                "the clocks of the hosts are known to {}, and this needs {within}: use longer \
-                 slots, or clocks that are kept right (`wiregauge clocks`)",
-                time(worst_ns)
-            ))
-        );
-        Ok(())
-    }
-
-    /// Starts the agents, each by itself or all by a launcher, but for those that have stayed from
-    /// an earlier round; of each rank whether its agent was started, and is greeted.
-    fn start_agents(
-        &mut self,
-        order: &[usize],
-        tx: SyncSender<AgentMessage>,
-    ) -> Result<Vec<bool>, Fault> {
-        let mut started = vec![true; order.len()];
-        let conditions = self.conditions;
-        if let Some(words) = conditions.launcher(self.case) {
-            let (ranks, program) = (self.ranks.len(), conditions.program);
-            let interrupted = conditions.context.interrupted;
-            let (launch, sockets, known) = Launch::start(&words, program, ranks, interrupted)?;
-            for (rank, socket) in sockets.into_iter().enumerate() {
-                let (role, own) = (self.ranks[rank].role, (socket, known));
-                let agent = Agent::of_launch(&launch, own, rank, role, tx.clone())?;
-                self.ranks[rank].agent = Some(agent);
-            }
-            return Ok(started);
-        }
-        let may_stay = conditions.shares_processes(self.case);
-        for &rank in order {
-            let number = self.case.topology.ranks[rank].host;
-            if may_stay && let Some(mut agent) = conditions.residents.take(number) {
-                agent.reassign(rank, self.ranks[rank].role, tx.clone());
-                self.ranks[rank].agent = Some(agent);
-                started[rank] = false;
-                continue;
-            }
-            let here = || Session::new(None, conditions.program);
-            let RunningRank { role, host, agent, .. } = &mut self.ranks[rank];
-            let session = host.map_or_else(here, |host| host.session.clone());
-            *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);
-        }
-        Ok(started)
     }
 
     /// The ranks with a process of their own, servers first: they receive when a client starts.

@@ -19,6 +19,7 @@ pub const PEERS: &[Peer] = &[
     rdma::QPERF,
     sockets::NETPERF,
     rdma::OSU,
+    rdma::GPCNET,
     other::HYPERFINE,
     other::USUAL,
 ];

@@ -85,16 +85,16 @@ const QPERF_WORDS: &[Word] = &[
 
 pub const OSU: Peer = Peer {
     name: "OSU",
-    about: "The OSU micro-benchmarks measure MPI, which is not a transport here: what corresponds \
-            is the transport below it. `osu_latency` is half of the mean round trip. `osu_bw` \
+    about: "The OSU micro-benchmarks measure MPI, as `--transport mpi` does ([mpi.md](mpi.md) has \
+            IMB, Presta and others too). `osu_latency` is half of the mean round trip. `osu_bw` \
             waits for an acknowledgement after each window; `bandwidth` keeps its window full.",
     words: OSU_WORDS,
 };
 
 const OSU_WORDS: &[Word] = &[
-    command(&["osu_latency"], "latency --transport verbs", "the mean of `half_rtt`"),
-    command(&["osu_bw"], "bandwidth --transport verbs", "MB/s are 10^6 bytes/s in both"),
-    command(&["osu_bibw"], "bandwidth --transport verbs --direction bi", ""),
+    command(&["osu_latency"], "latency --transport mpi", "the mean of `half_rtt`"),
+    command(&["osu_bw"], "bandwidth --transport mpi", "MB/s are 10^6 bytes/s in both"),
+    command(&["osu_bibw"], "bandwidth --transport mpi --direction bi", ""),
     command(&["osu_mbw_mr"], "bandwidth --threads N", "threads instead of pairs of ranks"),
     command(&["osu_multi_lat", "osu_latency_mt"], "latency --threads N", "threads, not ranks"),
     command(&["osu_put_latency"], "latency --transport verbs --operation write", ""),
@@ -111,8 +111,18 @@ const OSU_WORDS: &[Word] = &[
         "latency --transport verbs --operation compare_swap --size 8",
         "`rtt`",
     ),
+    command(
+        &["osu_alltoall"],
+        "exchange --chaotic",
+        "rates and one-way times of messages, not the time of a collective",
+    ),
+    command(
+        &["osu_bw_fan_in", "osu_bw_fan_out"],
+        "exchange --chaotic --schedule all-to-one",
+        "or `one-to-all`, or `incast` with `--degree N`: the sum, and each connection",
+    ),
     nothing(
-        &["osu_allreduce", "osu_alltoall", "osu_bcast", "osu_barrier", "osu_allgather"],
+        &["osu_allreduce", "osu_bcast", "osu_barrier", "osu_allgather"],
         "collectives are not measured",
     ),
     option(&["-m", "--message-size"], "--size MIN..MAX*2", "one size as `--size 64`"),
@@ -122,4 +132,27 @@ const OSU_WORDS: &[Word] = &[
     option(&["-c", "--validation"], "--check", ""),
     option(&["-t", "--num-threads"], "--threads N", ""),
     nothing(&["-z", "--report-percentiles"], "quantiles are always given, to p99.99"),
+];
+
+pub const GPCNET: Peer = Peer {
+    name: "GPCNeT",
+    about: "GPCNeT measures random rings alone and beside congestors, over MPI. A victim beside \
+            congestors is not measured here; the patterns are.",
+    words: GPCNET_WORDS,
+};
+
+const GPCNET_WORDS: &[Word] = &[
+    command(
+        &["natural ring"],
+        "exchange --schedule fixed --slot TIME",
+        "one-way times, each node to the next",
+    ),
+    command(
+        &["random ring"],
+        "exchange --schedule permutations --slot TIME",
+        "another neighbour in each slot",
+    ),
+    command(&["all-to-all congestor"], "exchange --chaotic", ""),
+    command(&["incast congestors"], "exchange --chaotic --schedule incast --degree N", ""),
+    nothing(&["congestion impact factor"], "not measured"),
 ];

@@ -1,0 +1,66 @@
+//! How the agents of a round are started, and whether their clocks are known well enough for it.
+
+use super::Round;
+use crate::control::fault::Fault;
+use crate::remote::launch::Launch;
+use crate::remote::process::{Agent, AgentMessage};
+use crate::remote::ssh::Session;
+use crate::run::running_rank::RunningRank;
+use crate::warning::number::time;
+use std::sync::mpsc::SyncSender;
+
+impl Round<'_> {
+    /// Refuses a round whose times mean nothing by clocks that are known no better.
+    pub(super) fn check_clocks(&self) -> Result<(), Fault> {
+        let Some(within) = self.case.profile().clock_within else { return Ok(()) };
+        let hosts = self.case.topology.ranks.iter().map(|rank| rank.host);
+        let bounds_ns = hosts.map(|host| self.conditions.clock_bound_ns(host, self.start));
+        let worst_ns = bounds_ns.fold(0.0, f64::max);
+        ensure!(
+            worst_ns <= within.0 as f64,
+            Fault::Refused(format!(
+                "the clocks of the hosts are known to {}, and this needs {within}: use longer \
+                 slots, or clocks that are kept right (`wiregauge clocks`)",
+                time(worst_ns)
+            ))
+        );
+        Ok(())
+    }
+
+    /// Starts the agents, each by itself or all by a launcher, but for those that have stayed from
+    /// an earlier round; of each rank whether its agent was started, and is greeted.
+    pub(super) fn start_agents(
+        &mut self,
+        order: &[usize],
+        tx: SyncSender<AgentMessage>,
+    ) -> Result<Vec<bool>, Fault> {
+        let mut started = vec![true; order.len()];
+        let conditions = self.conditions;
+        if let Some(words) = conditions.launcher(self.case) {
+            let (ranks, program) = (self.ranks.len(), conditions.program);
+            let interrupted = conditions.context.interrupted;
+            let (launch, sockets, known) = Launch::start(&words, program, ranks, interrupted)?;
+            for (rank, socket) in sockets.into_iter().enumerate() {
+                let (role, own) = (self.ranks[rank].role, (socket, known));
+                let agent = Agent::of_launch(&launch, own, rank, role, tx.clone())?;
+                self.ranks[rank].agent = Some(agent);
+            }
+            return Ok(started);
+        }
+        let may_stay = conditions.shares_processes(self.case);
+        for &rank in order {
+            let number = self.case.topology.ranks[rank].host;
+            if may_stay && let Some(mut agent) = conditions.residents.take(number) {
+                agent.reassign(rank, self.ranks[rank].role, tx.clone());
+                self.ranks[rank].agent = Some(agent);
+                started[rank] = false;
+                continue;
+            }
+            let here = || Session::new(None, conditions.program);
+            let RunningRank { role, host, agent, .. } = &mut self.ranks[rank];
+            let session = host.map_or_else(here, |host| host.session.clone());
+            *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);
+        }
+        Ok(started)
+    }
+}
