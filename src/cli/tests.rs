@@ -206,7 +206,7 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("tcp_bw", "'bandwidth --transport tcp --wait block'"),
         ("TCP_RR", "'latency --transport tcp --size 1'"),
         ("TCP_STREAM", "'bandwidth --transport tcp'"),
-        ("osu_latency", "'latency --transport verbs'"),
+        ("osu_latency", "'latency --transport mpi'"),
         ("under-load", "'load --transport udp --rate 10k'"),
         ("server", "'agent'"),
         ("tcp", "'latency --transport tcp'"),
