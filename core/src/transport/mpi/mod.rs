@@ -1,9 +1,9 @@
 //! `mpi`: messages between two ranks of an MPI launch, by whichever MPI is installed.
 //!
-//! * Control: this file, [`process`], which is this process as a rank of its launch, and
-//!   [`launcher`], the command that starts the ranks.
-//! * Data: [`endpoint`], over [`queue`], which keeps requests in the order of posting, and
-//!   [`memory`].
+//! * Control: this file, `process`, which is this process as a rank of its launch, and
+//!   `launcher`, the command that starts the ranks.
+//! * Data: `endpoint`, over `queue`, which keeps requests in the order of posting, and
+//!   `memory`.
 //!
 //! A message is an `MPI_Isend` into an `MPI_Irecv` that was posted before. MPI bounds neither what
 //! a sender has on its way nor what waits unexpected at a receiver, so that a stream's receiver
