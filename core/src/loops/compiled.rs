@@ -3,7 +3,8 @@
 //!
 //! Loops are compiled apart for the transports whose messages cost less than a microsecond, with
 //! the processor's counter; all else shares one copy. A call through a table costs 1 to 2 ns, and
-//! a poll or a post is a system call there, of 200 ns at least.
+//! a poll or a post is a system call there, of 200 ns at least. A message over mpi takes 300 ns, most
+//! of it in MPI's own calls; copies of its own made the program 0.2 MB larger.
 
 use super::waiter::{AnyWaiter, Busy, Waiter};
 use super::{Ended, LoopContext};
@@ -11,7 +12,6 @@ use crate::clock::{AnyClock, Clock, Tsc};
 use crate::transport::Endpoint;
 use crate::transport::counter::FinalCounters;
 use crate::transport::endpoint_set::EndpointSet;
-use crate::transport::mpi::MpiEndpoint;
 use crate::transport::null::NullEndpoint;
 use crate::transport::shm::ShmEndpoint;
 use crate::transport::verbs::{LeanEndpoint, LeanSend, LeanWrite, VerbsEndpoint};
@@ -65,7 +65,6 @@ pub fn run<L: Compiled>(
             .or_else(|| run_apart::<LeanEndpoint<LeanSend>, L>(&mut context, measured))
             .or_else(|| run_apart::<LeanEndpoint<LeanWrite>, L>(&mut context, measured))
             .or_else(|| run_apart::<VerbsEndpoint, L>(&mut context, measured))
-            .or_else(|| run_apart::<MpiEndpoint, L>(&mut context, measured))
             .or_else(|| run_apart::<NullEndpoint, L>(&mut context, measured));
         if let Some(ended) = ended {
             return ended;
