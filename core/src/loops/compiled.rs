@@ -3,8 +3,8 @@
 //!
 //! Loops are compiled apart for the transports whose messages cost less than a microsecond, with
 //! the processor's counter; all else shares one copy. A call through a table costs 1 to 2 ns, and
-//! a poll or a post is a system call there, of 200 ns at least. A message over mpi takes 300 ns, most
-//! of it in MPI's own calls; copies of its own made the program 0.2 MB larger.
+//! a poll or a post is a system call there, of 200 ns at least. A message over mpi takes 300 ns,
+//! most of it in MPI's own calls; copies of its own made the program 0.2 MB larger.
 
 use super::waiter::{AnyWaiter, Busy, Waiter};
 use super::{Ended, LoopContext};
