@@ -37,7 +37,7 @@ impl Providers {
         self.0.join("providers.so")
     }
 
-    /// The record of a run, or why there is none.
+    /// The record of a run, or why the run failed.
     fn run(&self, service: &str, words: &str) -> Result<Value, String> {
         let mut command = program();
         command.current_dir(&self.0).args(words.split_whitespace());

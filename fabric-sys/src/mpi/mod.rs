@@ -117,8 +117,8 @@ pub enum NoMpi {
         /// The loader's words.
         why: String,
     },
-    /// It has none of the three ABIs.
-    #[error("{file} ({version}) has none of the known ABIs: Open MPI's, MPICH's and MPI 5.0's")]
+    /// Its ABI is unknown.
+    #[error("{file} ({version}) has an unknown ABI: use Open MPI, MPICH or an MPI 5.0 library")]
     Abi {
         /// The library.
         file: String,

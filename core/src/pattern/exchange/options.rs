@@ -173,7 +173,7 @@ impl PatternOptions for Exchange {
     }
 }
 
-/// The rules by name, and the file that one word names which is none.
+/// The rules that are named, and the schedule file: the one word that is not a rule.
 fn rules(given: &Given) -> Result<(Vec<Rule>, Option<ListedFile>), UsageError> {
     let words: Vec<String> = given.read_list("schedule", |text| Ok::<_, String>(text.to_string()));
     let named = |word: &String| <Rule as Named>::from_name(word).filter(|rule| *rule != Rule::File);

@@ -46,7 +46,7 @@ impl Network {
         }
     }
 
-    /// The place of a name, which is made if there is none.
+    /// The place of a name; a new name gets the next one.
     fn place(&mut self, name: &str) -> Option<usize> {
         let next = self.links.len();
         let place = *self.names.entry(name.to_string()).or_insert(next);
