@@ -21,6 +21,9 @@ const GRAIN: usize = 16;
 const CELLS_OF_LINE: u64 = (LINE / GRAIN) as u64;
 /// Cells of this size and more are aligned to lines: what the last line has free is then small.
 const LINES: usize = 1024;
+/// Lines of a message that are fetched while its header is awaited: to 256 B. Messages of 1 KiB took
+/// 7 % longer with it, since a line that is fetched too early has to be taken back by the sender.
+const LINES_FETCHED: usize = 5;
 /// Two lines apart, since adjacent-line prefetch would couple words one line apart.
 const APART: usize = 2 * LINE;
 /// The words before the rings: taken x 2, doorbell x 2.
@@ -251,6 +254,16 @@ impl Memory for Cells {
             }
         }
     }
+
+    #[inline(always)]
+    fn fetch_payload(&self, cell: u64, length: usize) {
+        let lines = (size_of::<u64>() + length).div_ceil(LINE);
+        if lines <= LINES_FETCHED {
+            for line in 1..lines {
+                prefetch(self.cell(cell).wrapping_add(line * LINE));
+            }
+        }
+    }
 }
 
 impl Memory for Ring {
@@ -282,6 +295,11 @@ impl Memory for Ring {
     #[inline(always)]
     fn fetch(&self, first: u64, cells: u64) {
         self.cells.fetch(first, cells);
+    }
+
+    #[inline(always)]
+    fn fetch_payload(&self, cell: u64, length: usize) {
+        self.cells.fetch_payload(cell, length);
     }
 
     // The Ring is borrowed by what it returns, so the mapping stays.

@@ -40,6 +40,12 @@ pub trait Memory {
     #[inline(always)]
     fn fetch(&self, _first: u64, _cells: u64) {}
 
+    /// Has the processor fetch a message of at most so many bytes along with the header that is
+    /// awaited, where that gains time: else its further lines are asked for only after the header
+    /// has come, one transfer after the other.
+    #[inline(always)]
+    fn fetch_payload(&self, _cell: u64, _length: usize) {}
+
     /// The same memory as a value of a loop's own. For all that the compiler knows, an atomic
     /// access changes what stands behind a reference, so it would be read again for each message.
     #[inline(always)]
@@ -80,6 +86,11 @@ impl<M: Memory> Memory for &M {
     #[inline(always)]
     fn fetch(&self, first: u64, cells: u64) {
         (**self).fetch(first, cells);
+    }
+
+    #[inline(always)]
+    fn fetch_payload(&self, cell: u64, length: usize) {
+        (**self).fetch_payload(cell, length);
     }
 }
 
@@ -278,7 +289,11 @@ impl<M: Memory> Consumer<M> {
     #[inline(always)]
     pub fn pop_one(&mut self, message: &mut [u8]) -> Option<usize> {
         let number = self.next;
-        let length = self.length_of(number)?.min(message.len());
+        let Some(length) = self.length_of(number) else {
+            self.memory.fetch_payload(number & self.mask, message.len());
+            return None;
+        };
+        let length = length.min(message.len());
         self.memory.read(number & self.mask, &mut message[..length]);
         self.next = number + 1;
         Some(length)
