@@ -14,7 +14,7 @@ use crate::transport::counter::FinalCounters;
 use crate::transport::endpoint_set::EndpointSet;
 use crate::transport::null::NullEndpoint;
 use crate::transport::shm::ShmEndpoint;
-use crate::transport::verbs::{LeanEndpoint, LeanSend, LeanWrite, VerbsEndpoint};
+use crate::transport::verbs::{LeanEndpoint, LeanRemote, LeanSend, VerbsEndpoint};
 use std::any::Any;
 
 /// The context of a loop whose endpoints are of any transport.
@@ -63,7 +63,7 @@ pub fn run<L: Compiled>(
     if let AnyClock::Tsc = context.clock {
         let ended = run_apart::<ShmEndpoint, L>(&mut context, measured)
             .or_else(|| run_apart::<LeanEndpoint<LeanSend>, L>(&mut context, measured))
-            .or_else(|| run_apart::<LeanEndpoint<LeanWrite>, L>(&mut context, measured))
+            .or_else(|| run_apart::<LeanEndpoint<LeanRemote>, L>(&mut context, measured))
             .or_else(|| run_apart::<VerbsEndpoint, L>(&mut context, measured))
             .or_else(|| run_apart::<NullEndpoint, L>(&mut context, measured));
         if let Some(ended) = ended {

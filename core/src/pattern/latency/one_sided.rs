@@ -48,7 +48,82 @@ fn keep_unfinished(
 
 /// Round trips: the next burst is posted when the last has completed.
 pub fn client<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
-    let LoopContext { endpoint, mut waiter, clock, gate, plan, recorder, .. } = context;
+    let LoopContext { endpoint, waiter, clock, gate, plan, recorder, .. } = context;
+    let scope = Scope { clock, gate, plan };
+    match plan.burst == 1 && plan.pause.0 == 0 {
+        true => one_by_one(endpoint, waiter, scope, recorder),
+        false => bursts(endpoint, waiter, scope, recorder),
+    }
+}
+
+/// One operation at a time and without a pause: what most latencies are measured by, so nothing is
+/// compiled here that cannot happen then.
+///
+/// Between the two stamps of an operation lie: the post, the polls or the wait until it has
+/// completed.
+#[inline(never)]
+fn one_by_one<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    mut waiter: W,
+    scope: Scope<'_, C>,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
+    const SLOT: Slot = Slot::sending(0);
+    let Scope { clock, gate, plan } = scope;
+    let mut events = Events::default();
+    events.limit(1);
+    let mut deadline = Deadline::default();
+    let mut done = 0;
+    let ended = loop {
+        if done == plan.messages {
+            break Ended::Count;
+        }
+        payload::number(endpoint.payload(SLOT), done);
+        let submit = clock.now();
+        while endpoint.post_now(SLOT, plan.size) == Posted::Full {
+            waiter.once(endpoint, &mut events);
+            if gate.is_stopped() || events.link != Link::Up {
+                return keep(done, done, recorder, Ended::of(events.link));
+            }
+        }
+        let receive = loop {
+            match waiter.next_one(endpoint, &mut events, clock, gate, || None) {
+                Ok(polled) if polled.completed > 0 => break Ok(clock.now()),
+                Ok(polled) if polled.link != Link::Up => break Err(Ended::of(polled.link)),
+                Err(_) if gate.is_stopped() => break Err(Ended::Stopped),
+                Ok(_) | Err(_) => {}
+            }
+        };
+        let receive = match receive {
+            Ok(receive) => receive,
+            Err(ended) => {
+                recorder.unanswered(done, Ticks(0), submit);
+                return keep(done + 1, done, recorder, ended);
+            }
+        };
+        recorder.next_round_trip(done, submit, receive);
+        done += 1;
+        if deadline.is_past(receive, done, plan) {
+            break Ended::Time;
+        }
+    };
+    keep(done, done, recorder, ended)
+}
+
+/// Keeps what was counted in registers.
+fn keep(sent: u64, done: u64, recorder: &mut Recorder<'_>, ended: Ended) -> Ended {
+    recorder.seen.sent = sent;
+    recorder.seen.received += done;
+    ended
+}
+
+#[inline(never)]
+fn bursts<E: Endpoint, W: Waiter, C: Clock>(
+    endpoint: &mut E,
+    mut waiter: W,
+    Scope { clock, gate, plan }: Scope<'_, C>,
+    recorder: &mut Recorder<'_>,
+) -> Ended {
     let mut events = Events::default();
     let mut flow = Flow::of(endpoint);
     let mut burst = Burst { first: 0, done: 0, submitted: [Ticks(0); MOST_BURST] };

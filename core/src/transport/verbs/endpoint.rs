@@ -8,6 +8,7 @@ use super::address::Address;
 use super::cm::Connection;
 use super::counters::Counters;
 use super::errors::Errors;
+use super::lent::Lent;
 use super::memory::{Memory, Ring};
 use super::numbers::Numbers;
 use super::options::CallStyle;
@@ -91,8 +92,8 @@ pub struct VerbsEndpoint {
     /// Slots that the last poll handed over, to be given back.
     pub(super) handed: [u32; MOST_EVENTS],
     pub(super) handed_count: usize,
-    /// Of those that an answer is sent from: the send after which each may be given back.
-    pub(super) lent: std::collections::VecDeque<(u64, u32)>,
+    /// Those that an answer is sent from.
+    pub(super) lent: Lent,
     /// Receives in the list, not yet posted, and the queue pair that they are for.
     pub(super) giving: usize,
     pub(super) giving_to: usize,
@@ -142,7 +143,7 @@ impl VerbsEndpoint {
                 false => Order::new(queues.pairs.len(), config.signal_every),
             },
             numbers: None,
-            lent: std::collections::VecDeque::with_capacity(memory.layout.arriving),
+            lent: Lent::of(memory.layout.arriving),
             queues,
             route,
             memory,

@@ -5,23 +5,21 @@
 //! without what cannot happen here. What is seldom needed is done by the general endpoint inside.
 
 use super::endpoint::{LOOK_AFTER, READ_ASYNC_AFTER, VerbsEndpoint};
-use super::memory::LINE;
+use super::lent::{LENT, Lent};
+use super::memory::{GRH, LINE};
 use super::path::Lean;
-use super::prepared::{self, Receive, Sends};
+use super::prepared::{self, Receive, Sends, Towards};
 use super::queues::codes_of;
+use super::service::Service;
 use super::single::{NOTHING, Single};
 use crate::transport::counter::FinalCounters;
 use crate::transport::optional::LiveWord;
 use crate::transport::*;
 use fabric_sys::verbs::inline::DataPath;
 use fabric_sys::verbs::types::*;
-use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-
-/// Stands for a slot that an answer is being sent from.
-const LENT: u32 = u32::MAX;
 
 /// A connected end with a lean path.
 pub struct LeanEndpoint<L: Lean> {
@@ -42,10 +40,14 @@ pub struct LeanEndpoint<L: Lean> {
     /// Slots that the last poll handed over, to be given back.
     handed: [u32; MOST_EVENTS],
     handed_count: usize,
+    /// Whether messages are seen in memory.
+    watches: bool,
+    /// Bytes that come before a message.
+    header: u32,
     /// Whether the adapter reads an answer from where the message arrived.
     lends: bool,
-    /// The slots of such answers: the send after which each may be given back.
-    lent: VecDeque<(u64, u32)>,
+    /// The slots of such answers.
+    lent: Lent,
     operation: PhantomData<L>,
 }
 
@@ -60,21 +62,24 @@ impl<L: Lean> LeanEndpoint<L> {
         let (opcode, _) = codes_of(end.config.operation);
         let (pair, inline) = (end.queues.pairs[0].raw(), end.queues.inline);
         let (layout, base) = (end.memory.layout, end.memory.address(0));
+        let header = if end.has_header() { GRH } else { 0 };
         LeanEndpoint {
             pair,
             sent: end.queues.send.raw(),
             received: end.queues.receive.raw(),
             // SAFETY: a live queue pair.
             calls: unsafe { DataPath::of(pair) },
-            sends: prepared::sends(opcode, key, L::WRITES.then_some(end.other.key)),
-            receives: prepared::receives(&layout, base, key),
+            sends: prepared::sends(opcode, key, &towards(&end)),
+            receives: prepared::receives(&layout, base, key, header),
             order: Single::new(end.config.send_depth, end.config.signal_every, inline),
             flags: if inline { IBV_SEND_INLINE } else { 0 },
             idle: 0,
             handed: [0; MOST_EVENTS],
             handed_count: 0,
-            lends: !L::WRITES && !inline,
-            lent: VecDeque::with_capacity(4 * MOST_EVENTS),
+            watches: end.config.watches_memory,
+            header: header as u32,
+            lends: !L::REMOTE && !inline,
+            lent: Lent::of(layout.arriving),
             operation: PhantomData,
             end,
         }
@@ -106,6 +111,9 @@ impl<L: Lean> LeanEndpoint<L> {
     /// number of a slot costs a multiplication at each use.
     #[inline(always)]
     fn watch_one(&mut self) -> Option<Arrival> {
+        if !self.watches {
+            return None;
+        }
         let line = self.end.watch_one()?.at / LINE;
         let length = self.end.memory.layout.size as u32;
         Some(Arrival { slot: Slot::arrived(line as u32), length })
@@ -114,7 +122,7 @@ impl<L: Lean> LeanEndpoint<L> {
     /// Where a slot's payload begins.
     #[inline(always)]
     fn place_of(&self, slot: Slot) -> usize {
-        match L::WRITES && slot.has_arrived() {
+        match L::REMOTE && slot.has_arrived() {
             true => slot.number() * LINE,
             false => self.end.memory.layout.at(slot),
         }
@@ -134,7 +142,8 @@ impl<L: Lean> LeanEndpoint<L> {
         let slot = completion.wr_id as u32;
         self.handed[0] = slot;
         self.handed_count = 1;
-        Some(Arrival { slot: Slot::arrived(slot), length: completion.byte_len })
+        let length = completion.byte_len.saturating_sub(self.header);
+        Some(Arrival { slot: Slot::arrived(slot), length })
     }
 
     /// Hands over what came with this completion of the list.
@@ -148,16 +157,29 @@ impl<L: Lean> LeanEndpoint<L> {
         let slot = completion.wr_id as u32;
         *self.handed.get_mut(self.handed_count)? = slot;
         self.handed_count += 1;
-        Some(Arrival { slot: Slot::arrived(slot), length: completion.byte_len })
+        let length = completion.byte_len.saturating_sub(self.header);
+        Some(Arrival { slot: Slot::arrived(slot), length })
     }
 
-    /// Gives back the receive of the message that the last poll handed over.
+    /// Gives back the receive of the message that the last poll handed over, or that an answer was
+    /// sent from.
     #[inline(always)]
     fn give_back(&mut self) {
-        if self.handed_count == 1 && !self.lends {
-            self.handed_count = 0;
-            self.post_receives(self.handed[0]);
-        } else if self.handed_count > 0 || self.lends {
+        if self.lent.is_empty() {
+            match self.handed_count {
+                0 => {}
+                1 => {
+                    self.handed_count = 0;
+                    self.post_receives(self.handed[0]);
+                }
+                _ => self.give_several_back(),
+            }
+        } else if self.handed_count == 0 {
+            // The others are given back by later polls.
+            if let Some(slot) = self.lent.take(self.order.retired) {
+                self.post_receives(slot);
+            }
+        } else {
             self.give_several_back();
         }
     }
@@ -171,10 +193,7 @@ impl<L: Lean> LeanEndpoint<L> {
         for place in 0..count {
             self.link_receive(self.handed[place], &mut first, &mut last);
         }
-        while let Some((send, slot)) = self.lent.front().copied()
-            && send < self.order.retired
-        {
-            self.lent.pop_front();
+        while let Some(slot) = self.lent.take(self.order.retired) {
             self.link_receive(slot, &mut first, &mut last);
         }
         let Some(first) = first else { return };
@@ -216,14 +235,18 @@ impl<L: Lean> LeanEndpoint<L> {
     }
 
     /// Notes that an answer is sent from an arrival: it may not be given back before it is sent.
-    #[inline(never)]
+    #[inline(always)]
     fn lend(&mut self, slot: u32) {
-        for place in &mut self.handed[..self.handed_count] {
-            if *place == slot {
-                *place = LENT;
+        if self.handed_count == 1 && self.handed[0] == slot {
+            self.handed_count = 0;
+        } else {
+            for place in &mut self.handed[..self.handed_count] {
+                if *place == slot {
+                    *place = LENT;
+                }
             }
         }
-        self.lent.push_back((self.order.posted - 1, slot));
+        self.lent.add(self.order.posted - 1, slot);
     }
 
     /// Takes completions of sends.
@@ -243,6 +266,20 @@ impl<L: Lean> LeanEndpoint<L> {
         }
     }
 
+    /// Takes one completion of a send, if it is there.
+    #[inline(always)]
+    fn reap_one(&mut self) {
+        if self.poll_queue(self.sent, 1) == 0 {
+            return;
+        }
+        let completion = &self.end.lists.completions[0];
+        if completion.status == IBV_WC_SUCCESS {
+            self.order.settle_one(completion.wr_id);
+        } else {
+            self.end.failed(0, self.end.config.operation.name());
+        }
+    }
+
     /// Writes the next send into the list, as its end.
     #[inline(always)]
     fn write_send(&mut self, place: usize, slot: Slot, length: usize, signalled: u32) {
@@ -250,12 +287,13 @@ impl<L: Lean> LeanEndpoint<L> {
         let at = self.place_of(slot);
         let mut length = length;
         // Before the rest: behind a store into a slot the compiler reads all again.
-        if L::WRITES {
+        if L::REMOTE && self.watches {
             self.end.memory.bytes(at + length, 1)[0] = self.end.target.marker;
             length += 1;
         }
         let send = &mut self.sends[place];
-        if L::WRITES {
+        if L::REMOTE {
+            // Where an atomic has it, too.
             send.request.wr.rdma.remote_addr = self.end.target.at;
             self.end.target.advance();
         }
@@ -294,11 +332,11 @@ impl<L: Lean> LeanEndpoint<L> {
         self.order.posted < self.order.limit
     }
 
-    /// The sends that have completed since the last poll.
+    /// The sends that have completed since the last poll: one more at most than have been seen.
     #[inline(always)]
     fn take_completed(&mut self) -> u32 {
         if self.order.awaits() {
-            self.reap();
+            self.reap_one();
         }
         self.order.report()
     }
@@ -328,10 +366,24 @@ impl<L: Lean> LeanEndpoint<L> {
     fn look_after_sends(&mut self) {
         self.reap();
         // A payload that was copied is free already.
-        let asks = self.order.staged == 0 && !self.end.queues.inline && self.order.is_silent();
+        let may_ask = !self.end.queues.inline && self.end.config.service != Service::Ud;
+        let asks = may_ask && self.order.staged == 0 && self.order.is_silent();
         if asks && self.end.post_nothing(0, NOTHING) {
             self.order.ask();
         }
+    }
+}
+
+/// Where the sends of this end go.
+fn towards(end: &VerbsEndpoint) -> Towards {
+    match (end.config.operation, &end.route) {
+        (Operation::FetchAdd, _) => Towards::Words(end.other.key),
+        (Operation::Write | Operation::Read, _) => Towards::Memory(end.other.key),
+        (_, Some((handle, key))) if end.config.names_receiver => {
+            let pair = end.other.pairs.first().map_or(0, |pair| pair.0);
+            Towards::Datagrams { handle: handle.raw(), pair, key: *key }
+        }
+        _ => Towards::Connected,
     }
 }
 
@@ -350,7 +402,7 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
     #[inline(always)]
     fn message(&mut self, arrival: &Arrival) -> &[u8] {
         let memory = self.payload(arrival.slot);
-        match L::WRITES {
+        match L::REMOTE {
             // Each is as long as its slot.
             true => memory,
             false => &memory[..(arrival.length as usize).min(memory.len())],
@@ -390,13 +442,20 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
     /// An ordinary send reads and writes less than others.
     #[inline(always)]
     fn post_now(&mut self, slot: Slot, length: usize) -> Posted {
-        if self.order.posted >= self.order.ordinary {
+        if self.order.posted < self.order.ordinary {
+            self.write_send(0, slot, length, 0);
+            self.order.take_ordinary();
+        } else if self.order.takes_alone() {
+            self.write_send(0, slot, length, IBV_SEND_SIGNALED);
+            self.order.take_alone();
+            if slot.has_arrived() && self.lends {
+                self.lend(slot.number() as u32);
+            }
+        } else {
             let posted = self.post(slot, length);
             self.flush();
             return posted;
         }
-        self.write_send(0, slot, length, 0);
-        self.order.take_ordinary();
         self.ring();
         Posted::Accepted
     }
@@ -404,7 +463,7 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
     #[inline(always)]
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
-        if L::WRITES {
+        if L::REMOTE {
             self.watch(events);
         } else {
             self.give_back();
@@ -416,7 +475,10 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
                 }
             }
         }
-        events.completed = self.take_completed();
+        if self.order.awaits() {
+            self.reap();
+        }
+        events.completed = self.order.report();
         events.link = self.end.link;
         if events.any() {
             self.idle = 0;
@@ -428,7 +490,7 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
 
     #[inline(always)]
     fn poll_one(&mut self, _: &mut Events) -> Polled {
-        let arrival = if L::WRITES {
+        let arrival = if L::REMOTE {
             self.watch_one()
         } else {
             self.give_back();

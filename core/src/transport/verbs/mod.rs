@@ -31,6 +31,7 @@ mod extended;
 mod foreign;
 mod gpu;
 mod lean;
+mod lent;
 mod memory;
 mod memory_kind;
 mod numbers;
@@ -64,7 +65,7 @@ pub use lean::LeanEndpoint;
 use memory::{Layout, Memory};
 use memory_kind::MemoryKind;
 use numbers::{Numbered, Numbers};
-pub use path::{Lean, LeanSend, LeanWrite};
+pub use path::{Lean, LeanRemote, LeanSend};
 use queues::{Depths, Queues};
 use resources::{QueuePair, SharedReceives};
 use service::Service;
@@ -342,7 +343,7 @@ impl HalfOpen {
         endpoint.connection = connection;
         let connected = match path::lean_operation(&endpoint.config, &endpoint.queues) {
             Some(Operation::Send) => Connected::new(LeanEndpoint::<LeanSend>::new(endpoint)),
-            Some(Operation::Write) => Connected::new(LeanEndpoint::<LeanWrite>::new(endpoint)),
+            Some(_) => Connected::new(LeanEndpoint::<LeanRemote>::new(endpoint)),
             _ => Connected::new(endpoint),
         };
         Ok(Connected { effective_settings, ..connected })

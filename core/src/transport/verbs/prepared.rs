@@ -23,28 +23,57 @@ pub(super) struct Receive {
     pub piece: ibv_sge,
 }
 
-/// Sends of one operation. `key` is that of the own memory,
-/// `key_of_other` that of the memory written to.
-pub(super) fn sends(opcode: ibv_wr_opcode, key: u32, key_of_other: Option<u32>) -> Box<Sends> {
+/// Where the sends of an end go.
+pub(super) enum Towards {
+    /// To the queue pair that its own is connected to.
+    Connected,
+    /// To this queue pair, by an address handle and with its key: datagrams.
+    Datagrams { handle: *mut ibv_ah, pair: u32, key: u32 },
+    /// Into the memory with this key.
+    Memory(u32),
+    /// To the words of the memory with this key, to each of which one is added.
+    Words(u32),
+}
+
+/// Sends of one operation. `key` is that of the own memory.
+pub(super) fn sends(opcode: ibv_wr_opcode, key: u32, towards: &Towards) -> Box<Sends> {
     let mut all = Box::new([Send::default(); MOST_EVENTS]);
     for send in &mut *all {
         send.piece.lkey = key;
         send.request.sg_list = &mut send.piece;
         send.request.num_sge = 1;
         send.request.opcode = opcode;
-        if let Some(rkey) = key_of_other {
-            send.request.wr.rdma = ibv_send_wr__bindgen_ty_2__bindgen_ty_1 { remote_addr: 0, rkey };
+        let wr = &mut send.request.wr;
+        match *towards {
+            Towards::Connected => {}
+            Towards::Datagrams { handle, pair, key } => {
+                wr.ud.ah = handle;
+                wr.ud.remote_qpn = pair;
+                wr.ud.remote_qkey = key;
+            }
+            Towards::Memory(rkey) => {
+                wr.rdma = ibv_send_wr__bindgen_ty_2__bindgen_ty_1 { remote_addr: 0, rkey };
+            }
+            Towards::Words(rkey) => {
+                wr.atomic = ibv_send_wr__bindgen_ty_2__bindgen_ty_2 {
+                    remote_addr: 0,
+                    compare_add: 1,
+                    swap: 0,
+                    rkey,
+                };
+            }
         }
     }
     all
 }
 
-/// A receive into each slot for arrivals, of memory that begins at `base`.
-pub(super) fn receives(layout: &Layout, base: u64, key: u32) -> Box<[Receive]> {
+/// A receive into each slot for arrivals, of memory that begins at `base`. So many bytes of a
+/// header come before each message.
+pub(super) fn receives(layout: &Layout, base: u64, key: u32, header: usize) -> Box<[Receive]> {
     let mut all = vec![Receive::default(); layout.arriving].into_boxed_slice();
     for (slot, receive) in all.iter_mut().enumerate() {
-        receive.piece.addr = base + layout.arrival_at(slot) as u64;
-        receive.piece.length = layout.size as u32;
+        receive.piece.addr = base + (layout.arrival_at(slot) - header) as u64;
+        receive.piece.length = (header + layout.size) as u32;
         receive.piece.lkey = key;
         receive.request.wr_id = slot as u64;
         receive.request.sg_list = &mut receive.piece;

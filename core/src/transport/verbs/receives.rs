@@ -1,12 +1,10 @@
 //! Receives: posted at the start, and given back after what came in them has been looked at.
 
 use super::endpoint::VerbsEndpoint;
+use super::lent::LENT;
 use super::memory::GRH;
 use crate::transport::{Link, MOST_EVENTS, Operation};
 use fabric_sys::verbs::inline;
-
-/// Stands for a slot that an answer is being sent from.
-const LENT: u32 = u32::MAX;
 
 impl VerbsEndpoint {
     /// Posts receives into all slots, in lists. Of streams of writes that tell the receiver one
@@ -91,10 +89,7 @@ impl VerbsEndpoint {
                 self.give(slot)?;
             }
         }
-        while let Some((send, slot)) = self.lent.front().copied()
-            && send < self.order.retired
-        {
-            self.lent.pop_front();
+        while let Some(slot) = self.lent.take(self.order.retired) {
             self.give(slot)?;
         }
         self.ring_receives()
@@ -112,6 +107,6 @@ impl VerbsEndpoint {
                 *place = LENT;
             }
         }
-        self.lent.push_back((self.order.posted, slot));
+        self.lent.add(self.order.posted, slot);
     }
 }

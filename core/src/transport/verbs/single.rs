@@ -70,6 +70,20 @@ impl Single {
         self.done += 1;
     }
 
+    /// Whether a send may be taken that goes alone, each of which makes a completion.
+    #[inline(always)]
+    pub fn takes_alone(&self) -> bool {
+        self.every == 1 && self.staged == 0 && self.posted < self.limit
+    }
+
+    /// Takes such a send, which is handed over at once.
+    #[inline(always)]
+    pub fn take_alone(&mut self) {
+        self.signals += 1;
+        self.awaited += 1;
+        self.posted += 1;
+    }
+
     /// Whether the next send is to make a completion.
     #[inline(always)]
     pub fn signals_next(&self) -> bool {
@@ -131,6 +145,23 @@ impl Single {
             request => request + 1,
         };
         self.retired = self.retired.max(done.min(self.posted));
+    }
+
+    /// As [`completed`](Self::completed) and [`settle`](Self::settle) of one completion. Where each
+    /// send makes one, it is mostly that of the oldest.
+    #[inline(always)]
+    pub fn settle_one(&mut self, request: u64) {
+        if self.every == 1 && request == self.retired && self.awaited != 0 {
+            self.awaited -= 1;
+            self.retired += 1;
+            self.next_signalled = self.retired;
+            self.limit += 1;
+            self.free = self.retired;
+            self.done += 1;
+        } else {
+            self.completed(request);
+            self.settle();
+        }
     }
 
     /// Works out what follows from some completions.
@@ -258,6 +289,32 @@ mod tests {
         }
 
         #[test]
+        fn completions_one_by_one_are_those_of_a_list(
+            every in 1u64..4, steps in proptest::collection::vec(any::<bool>(), 0..100)
+        ) {
+            let (mut one, mut list) = (Single::new(9, every, false), Single::new(9, every, false));
+            let mut coming = std::collections::VecDeque::new();
+            for posts in steps {
+                if posts && one.posted < one.limit {
+                    let number = one.posted;
+                    coming.extend(take(&mut list).then_some(number));
+                    match one.takes_alone() {
+                        true => one.take_alone(),
+                        false => one.take(),
+                    }
+                    one.hand_over();
+                    list.hand_over();
+                } else if let Some(number) = coming.pop_front() {
+                    one.settle_one(number);
+                    list.completed(number);
+                    list.settle();
+                }
+                prop_assert_eq!(one.report(), list.report());
+                prop_assert_eq!(format!("{one:?}"), format!("{list:?}"));
+            }
+        }
+
+        #[test]
         fn whatever_the_completions_say_nothing_overflows(
             every in 1u64..9, requests in proptest::collection::vec(any::<u64>(), 0..50)
         ) {
@@ -266,6 +323,7 @@ mod tests {
                 single.take();
                 single.completed(request);
                 single.settle();
+                single.settle_one(request);
                 prop_assert!(single.retired <= single.posted);
             }
         }
