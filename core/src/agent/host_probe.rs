@@ -2,6 +2,7 @@
 
 use crate::clock::{ChosenClock, Source};
 use crate::control::protocol::{HostProbe, HostProbeRequest};
+use crate::host::doctor::Checkup;
 use crate::host::{self, Environment, Tree};
 use crate::transport::TransportKind;
 use std::net::IpAddr;
@@ -29,6 +30,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
     }
     Ok(HostProbe {
         environment,
+        checkup: request.checkup.as_ref().map(|wanted| Checkup::host(&cpus, wanted)),
         cpus,
         local: clock.local(),
         clock: clock.report,
@@ -49,6 +51,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
 mod tests {
     use super::*;
     use crate::control::frame;
+    use crate::host::doctor::Use;
     use crate::control::protocol::FromAgent;
 
     #[test]
@@ -56,7 +59,14 @@ mod tests {
         let transports = TransportKind::ALL.to_vec();
         let interface = Some("lo".into());
         let request =
-            HostProbeRequest { transports, interface, cpus: Vec::new(), threads: 2, clock: None };
+            HostProbeRequest {
+                transports,
+                interface,
+                cpus: Vec::new(),
+                threads: 2,
+                clock: None,
+                checkup: Some(Use::default()),
+            };
         let found = probe(&request).unwrap();
         let mut channel = Vec::new();
         frame::write(&mut channel, &FromAgent::Probed(Box::new(found.clone()))).unwrap();
@@ -72,6 +82,7 @@ mod tests {
             cpus: Vec::new(),
             threads: 1,
             clock: None,
+            checkup: None,
         };
         let refused = probe(&request).unwrap_err();
         assert!(refused.starts_with("--interface: there is no network interface"), "{refused}");
