@@ -96,9 +96,7 @@ pub fn others(given: &Given, command: &str) -> Result<(Vec<HostSpec>, Option<Ran
 }
 
 /// The hosts that a command is about, `None` being this one; none where it is about this one alone.
-pub fn nodes_if_named(
-    given: &Given,
-) -> Result<(Vec<Option<HostSpec>>, Option<Rank>), UsageError> {
+pub fn nodes_if_named(given: &Given) -> Result<(Vec<Option<HostSpec>>, Option<Rank>), UsageError> {
     let rank = rank_of(given)?;
     let (nodes, _) = nodes(given, rank.as_ref())?;
     Ok((nodes, rank))

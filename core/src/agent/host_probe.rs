@@ -51,22 +51,21 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
 mod tests {
     use super::*;
     use crate::control::frame;
-    use crate::host::doctor::Use;
     use crate::control::protocol::FromAgent;
+    use crate::host::doctor::Use;
 
     #[test]
     fn what_a_host_is_passes_the_channel() {
         let transports = TransportKind::ALL.to_vec();
         let interface = Some("lo".into());
-        let request =
-            HostProbeRequest {
-                transports,
-                interface,
-                cpus: Vec::new(),
-                threads: 2,
-                clock: None,
-                checkup: Some(Use::default()),
-            };
+        let request = HostProbeRequest {
+            transports,
+            interface,
+            cpus: Vec::new(),
+            threads: 2,
+            clock: None,
+            checkup: Some(Use::default()),
+        };
         let found = probe(&request).unwrap();
         let mut channel = Vec::new();
         frame::write(&mut channel, &FromAgent::Probed(Box::new(found.clone()))).unwrap();

@@ -193,7 +193,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 /// The value of TCA_KIND among attributes.
 fn kind_of(mut attributes: &[u8]) -> Option<String> {
     while attributes.len() >= 4 {
-        let half = |at: usize| Some(u16::from_ne_bytes(attributes.get(at..at + 2)?.try_into().ok()?));
+        let half =
+            |at: usize| Some(u16::from_ne_bytes(attributes.get(at..at + 2)?.try_into().ok()?));
         let (length, kind) = (usize::from(half(0)?), half(2)?);
         let value = attributes.get(4..length)?;
         if kind == ATTRIBUTE_KIND {

@@ -29,6 +29,7 @@ mod tree;
 mod usage;
 mod warnings;
 
+pub use crate::units::format_cpus;
 pub use address::{
     CONNECTION, Family, SSH_CONNECTION, address_of, address_towards, connection, in_family,
     interface_with, loopback, own_addresses, session_address,
@@ -44,7 +45,6 @@ pub use network::Interface;
 pub use noise::{Noise, observe, spin};
 pub use processor::{CpuState, IdleState, Node, Processor};
 pub use rdma::{RdmaLink, RdmaPort, active_rdma_ports, rdma_file, rdma_links, rdma_node};
-pub use crate::units::format_cpus;
 pub use tree::{Tree, parse_cpus, value_of};
 pub use usage::ResourceUse;
 

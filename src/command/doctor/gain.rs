@@ -11,8 +11,8 @@ use crate::run::RunSide;
 use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;
 
-/// Changes that act at once, on what runs afterwards, and end with their undo. Idle states stand for
-/// PM QoS, which only a program that keeps a file open can ask for.
+/// Changes that act at once, on what runs afterwards, and end with their undo. Idle states stand
+/// for PM QoS, which only a program that keeps a file open can ask for.
 const AT_ONCE: [&str; 12] = [
     "governor",
     "turbo",

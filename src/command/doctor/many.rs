@@ -37,12 +37,14 @@ pub fn doctor(
 ) -> Result<Exit, CommandError> {
     let mut all = examined(hosts, wanted, given)?;
     all.sort_by_key(|asked| Reverse(badness(asked)));
-    let reached = || all.iter().filter_map(|one| Some((one.host.as_str(), one.found.as_ref().ok()?)));
+    let reached =
+        || all.iter().filter_map(|one| Some((one.host.as_str(), one.found.as_ref().ok()?)));
     let facts: Vec<_> = reached().map(|(host, checkup)| (host, &checkup.facts)).collect();
     let differ = differences(&facts);
     if given.flag("json") {
         let hosts = reached().map(|(host, checkup)| OfHost { host: host.to_owned(), checkup });
-        let not_reached = all.iter().filter_map(|one| Some((&*one.host, &**one.found.as_ref().err()?)));
+        let not_reached =
+            all.iter().filter_map(|one| Some((&*one.host, &**one.found.as_ref().err()?)));
         let not_reached = not_reached.collect();
         print_json(&All { hosts: hosts.collect(), not_reached, differences: &differ })?;
     } else {
@@ -148,4 +150,47 @@ fn text(all: &[Asked], differ: &[Difference], layout: &Layout) -> Text {
         text.append(layout.sentence(&sentence, Tone::Head));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_host_comes_first_and_each_difference_has_a_line() {
+        let finding = |severity| Finding {
+            check: "governor".into(),
+            severity,
+            subject: String::new(),
+            sentence: "the governor is powersave".into(),
+            cost: "c".into(),
+            source: String::new(),
+            command: None,
+            undo: None,
+            advice: String::new(),
+        };
+        let host = |name: &str, found: Vec<Severity>| Asked {
+            host: name.into(),
+            found: Ok(Checkup {
+                findings: found.into_iter().map(finding).collect(),
+                facts: [("kernel".to_owned(), name.to_owned())].into(),
+            }),
+        };
+        let mut all = vec![
+            host("good", vec![Severity::Note, Severity::Note]),
+            host("bad", vec![Severity::Warning]),
+            Asked { host: "gone".into(), found: Err("no route".into()) },
+        ];
+        all.sort_by_key(|asked| Reverse(badness(asked)));
+        let names: Vec<&str> = all.iter().map(|asked| asked.host.as_str()).collect();
+        assert_eq!(names, ["gone", "bad", "good"]);
+        let facts: Vec<_> = all
+            .iter()
+            .filter_map(|one| Some((one.host.as_str(), &one.found.as_ref().ok()?.facts)))
+            .collect();
+        let text = text(&all, &differences(&facts), &Layout::default()).to_string();
+        assert!(text.contains("fault: no route"), "{text}");
+        assert!(text.contains("warning: governor: the governor is powersave"), "{text}");
+        assert!(text.contains("differs: kernel: 'bad' on bad; 'good' on good"), "{text}");
+    }
 }

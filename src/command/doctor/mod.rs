@@ -173,10 +173,14 @@ fn shown(checkup: &Checkup, layout: &Layout) -> Text {
     let (wrong, all) = (checkup.wrong(), checkup.findings.len());
     let sentence = match (wrong, all - wrong) {
         (0, 0) => "found: nothing that spoils a figure".to_owned(),
-        (0, notes) => format!("found: nothing wrong, {}", crate::units::counted(notes as u64, "note")),
+        (0, notes) => {
+            format!("found: nothing wrong, {}", crate::units::counted(notes as u64, "note"))
+        }
         (wrong, notes) => {
             let notes = crate::units::counted(notes as u64, "note");
-            format!("found: {wrong} wrong, {notes}; `wiregauge doctor --fix` shows what it can change")
+            format!(
+                "found: {wrong} wrong, {notes}; `wiregauge doctor --fix` shows what it can change"
+            )
         }
     };
     text.append(layout.sentence(&sentence, Tone::Head));
@@ -186,4 +190,35 @@ fn shown(checkup: &Checkup, layout: &Layout) -> Text {
 /// The user's wish to end.
 fn is_interrupted() -> Result<bool, CommandError> {
     Ok(process::interrupts()?.load(std::sync::atomic::Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(command: &str) -> Use {
+        let words = ["wiregauge"].into_iter().chain(command.split(' '));
+        let typed: Vec<OsString> = words.map(OsString::from).collect();
+        let Ok(Command::Measure { request, .. }) = cli::parse(&typed) else { panic!("{command}") };
+        uses(&request).unwrap()
+    }
+
+    #[test]
+    fn what_matters_follows_from_the_command() {
+        let tcp = of("latency --transport tcp --wait block");
+        assert_eq!(
+            (tcp.sockets, tcp.rdma, tcp.blocks, tcp.latency, tcp.rate),
+            (true, false, true, true, false)
+        );
+        assert_eq!(tcp.interface.as_deref(), Some("lo"));
+        let remote = of("latency --transport tcp --to node07");
+        assert_eq!((remote.interface, remote.blocks), (None, false));
+        let shm = of("latency --transport shm");
+        assert_eq!((shm.sockets, shm.rdma), (false, false));
+        let verbs = of("latency --transport verbs --device mlx5_1");
+        assert_eq!((verbs.sockets, verbs.rdma, verbs.interface), (false, true, None));
+        assert_eq!(verbs.device.as_deref(), Some("mlx5_1"));
+        let rate = of("bandwidth --transport tcp --interface lo --size 8");
+        assert_eq!((rate.latency, rate.rate), (false, true));
+    }
 }

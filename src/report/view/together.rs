@@ -24,11 +24,7 @@ const KNOWN: [(f64, f64, &str); 2] = [
         300e3,
         "SMIs, on all cores at once: half of the slow messages (Homa's notes, July 2020)",
     ),
-    (
-        10e6,
-        12e6,
-        "a kernel that does not preempt itself: reaping of RPCs (Homa's notes, May 2020)",
-    ),
+    (10e6, 12e6, "a kernel that does not preempt itself: reaping of RPCs (Homa's notes, May 2020)"),
 ];
 
 /// A cause in words.
@@ -74,7 +70,11 @@ fn causes(record: &Record, found: &Together) -> Option<Table> {
         prose("cause", |one: &&CauseFigures| named(one, record)),
         text("kind", |one: &&CauseFigures| one.kind.name()).rank(Rank::Main),
         text("CPUs", |one: &&CauseFigures| format_cpus(&one.cpus)),
-        text("at once", |one: &&CauseFigures| if one.all_at_once { "all" } else { "no" }),
+        text("at once", |one: &&CauseFigures| match (one.all_at_once, one.kind) {
+            (true, _) => "all",
+            (false, Kind::Outside | Kind::Unknown) => "no",
+            _ => "",
+        }),
         number("gaps", "", |one: &&CauseFigures| Cell::Count(one.gaps)),
         number("lost", "us", |one: &&CauseFigures| Cell::number(one.lost_ns * US)),
         number("lost %", "", |one: &&CauseFigures| Cell::number(PERCENT * share(one, found))),
@@ -89,7 +89,7 @@ fn causes(record: &Record, found: &Together) -> Option<Table> {
         .rank(Rank::More),
     ];
     let note = "lost %: of the time of each CPU of its row; every: the period, where it has one; \
-                at once: all CPUs stood still at the same instant";
+                at once: whether all CPUs stood still at the same instant";
     let table = Table::of(&found.causes, fields)?;
     Some(table.caption(Note::new("Causes of gaps", Show::Page)).notes([note]))
 }
@@ -141,11 +141,7 @@ fn height(length_ns: f64) -> f64 {
 }
 
 /// The gaps of each cause as series; those without a colour of their own are one.
-fn series(
-    record: &Record,
-    found: &Together,
-    place: impl Fn(&ShownGap) -> f64,
-) -> Vec<Series> {
+fn series(record: &Record, found: &Together, place: impl Fn(&ShownGap) -> f64) -> Vec<Series> {
     let point = |gap: &ShownGap, name: &str| Point {
         x: gap.start_ns / 1e9,
         y: place(gap),
@@ -248,7 +244,8 @@ pub fn notes(record: &Record) -> Vec<String> {
         lines.push("at once: one CPU was watched, so nobody knows what the others did".into());
     }
     if found.unlisted > 0 {
-        lines.push(format!("left out: {} gaps, for which there was no room", count(found.unlisted)));
+        lines
+            .push(format!("left out: {} gaps, for which there was no room", count(found.unlisted)));
     }
     lines
 }

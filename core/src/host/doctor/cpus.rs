@@ -98,7 +98,9 @@ pub(super) fn smt(examined: &Examined) -> Vec<Finding> {
 pub(super) fn nodes(examined: &Examined) -> Vec<Finding> {
     let farthest = examined.environment.nodes.iter().flat_map(|node| node.distances.iter()).max();
     let cost = match farthest {
-        Some(distance) => format!("memory there is {:.1} times as far", f64::from(*distance) / 10.0),
+        Some(distance) => {
+            format!("memory there is {:.1} times as far", f64::from(*distance) / 10.0)
+        }
         None => "each message crosses the link between them".to_owned(),
     };
     let found = examined.warned("numa_nodes");
@@ -111,7 +113,8 @@ pub(super) fn adapter_node(examined: &Examined) -> Vec<Finding> {
         let own = examined.environment.nodes.iter().find(|one| one.node == node);
         own.map(|one| format_cpus(&one.cpus)).unwrap_or_default()
     };
-    let interfaces = examined.adapters.iter().map(|one| (one.interface.name.clone(), one.interface.node));
+    let interfaces =
+        examined.adapters.iter().map(|one| (one.interface.name.clone(), one.interface.node));
     let ports = examined.ports.iter().map(|port| (port.name(), port.node));
     let mut found = Vec::new();
     for (name, node) in interfaces.chain(ports) {
@@ -138,9 +141,13 @@ pub(super) fn numa_balancing(examined: &Examined) -> Vec<Finding> {
     if mode == 0 || examined.environment.nodes.len() < 2 {
         return Vec::new();
     }
-    let finding = Finding::new(Note, "", "automatic NUMA balancing unmaps pages to see their users")
-        .costs("a page fault for each page that it looks at", "kernel documentation, sysctl/kernel.rst")
-        .writes(&[(file.to_owned(), "0".to_owned(), mode.to_string())]);
+    let finding =
+        Finding::new(Note, "", "automatic NUMA balancing unmaps pages to see their users")
+            .costs(
+                "a page fault for each page that it looks at",
+                "kernel documentation, sysctl/kernel.rst",
+            )
+            .writes(&[(file.to_owned(), "0".to_owned(), mode.to_string())]);
     vec![finding]
 }
 
@@ -155,9 +162,10 @@ pub(super) fn interrupts(examined: &Examined) -> Vec<Finding> {
         return Vec::new();
     }
     let count: u32 = examined.environment.cpus.iter().filter_map(|state| state.interrupts).sum();
-    let finding = Finding::new(Note, named(&routed), format!("{count} interrupts are routed there"))
-        .costs("some us each when they come", "wiregauge noise --together names them")
-        .advice("boot with irqaffinity= and the CPUs that do not measure");
+    let finding =
+        Finding::new(Note, named(&routed), format!("{count} interrupts are routed there"))
+            .costs("some us each when they come", "wiregauge noise --together names them")
+            .advice("boot with irqaffinity= and the CPUs that do not measure");
     vec![finding]
 }
 

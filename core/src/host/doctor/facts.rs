@@ -33,7 +33,8 @@ pub(super) fn of(examined: &Examined) -> BTreeMap<String, String> {
     ];
     let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let mitigations = processor.mitigations.iter();
-    let mitigations = mitigations.map(|(name, state)| (format!("mitigation {name}"), state.clone()));
+    let mitigations =
+        mitigations.map(|(name, state)| (format!("mitigation {name}"), state.clone()));
     let sysctls = environment.sysctls.iter().map(|(name, value)| (name.clone(), value.clone()));
     let mut all: BTreeMap<String, String> = named.chain(mitigations).chain(sysctls).collect();
     for adapter in &examined.adapters {
@@ -43,10 +44,13 @@ pub(super) fn of(examined: &Examined) -> BTreeMap<String, String> {
             ("speed", adapter.interface.speed_mbps.map(|speed| format!("{speed} Mb/s"))),
             ("driver", adapter.interface.driver.clone()),
             ("firmware", adapter.ethtool.firmware.clone()),
-            ("coalescing", adapter.ethtool.coalesce.map(|own| {
-                let adaptive = if own.adaptive_rx { ", adaptive" } else { "" };
-                format!("rx {} us, tx {} us{adaptive}", own.rx_usecs, own.tx_usecs)
-            })),
+            (
+                "coalescing",
+                adapter.ethtool.coalesce.map(|own| {
+                    let adaptive = if own.adaptive_rx { ", adaptive" } else { "" };
+                    format!("rx {} us, tx {} us{adaptive}", own.rx_usecs, own.tx_usecs)
+                }),
+            ),
             ("GRO", adapter.ethtool.gro.map(|on| shown(&on))),
             ("TSO", adapter.ethtool.tso.map(|on| shown(&on))),
             ("IPoIB mode", adapter.interface.ipoib_mode.clone()),
@@ -102,7 +106,8 @@ mod tests {
 
     #[test]
     fn what_differs_is_named_with_its_hosts_and_what_agrees_is_not() {
-        let (a, b) = (facts(&[("kernel", "6.1"), ("eth0 MTU", "9000")]), facts(&[("kernel", "6.1")]));
+        let (a, b) =
+            (facts(&[("kernel", "6.1"), ("eth0 MTU", "9000")]), facts(&[("kernel", "6.1")]));
         let c = facts(&[("kernel", "6.8")]);
         let found = differences(&[("a", &a), ("b", &b), ("c", &c)]);
         let host = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();

@@ -72,7 +72,8 @@ impl Finding {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.:@,- ".contains(c);
         let all = files.iter().flat_map(|(path, new, old)| [path, new, old]);
         let mut texts = all.flat_map(|text| text.chars());
-        if files.is_empty() || !texts.all(is_plain) || files.iter().any(|file| file.0.contains(' ')) {
+        if files.is_empty() || !texts.all(is_plain) || files.iter().any(|file| file.0.contains(' '))
+        {
             return self;
         }
         let all = |pick: fn(&(String, String, String)) -> &String| {

@@ -36,7 +36,8 @@ pub(super) fn watchdogs(examined: &Examined) -> Vec<Finding> {
     let mask = examined.tree.cpus(&format!("{KERNEL}/watchdog_cpumask")).unwrap_or_default();
     let is_on = examined.tree.flag(&format!("{KERNEL}/watchdog")) == Some(true)
         && examined.tree.flag(&format!("{KERNEL}/soft_watchdog")) != Some(false);
-    let watched: Vec<u32> = examined.cpus.iter().copied().filter(|cpu| mask.contains(cpu)).collect();
+    let watched: Vec<u32> =
+        examined.cpus.iter().copied().filter(|cpu| mask.contains(cpu)).collect();
     if is_on && !watched.is_empty() {
         let sentence = "the soft-lockup watchdog wakes a thread of the highest priority there";
         let finding = Finding::new(Note, super::cpus::named(&watched), sentence)

@@ -85,7 +85,10 @@ pub(super) fn cable(examined: &Examined) -> Vec<Finding> {
             let sentence =
                 format!("its link runs at {rate}, another of such a board at {best} Gb/s");
             let finding = Finding::new(Warning, port.name(), sentence)
-                .costs(format!("{:.0} % of that bandwidth is left", 100.0 * own / best), "this port")
+                .costs(
+                    format!("{:.0} % of that bandwidth is left", 100.0 * own / best),
+                    "this port",
+                )
                 .advice(advice);
             found.push(finding);
         }
@@ -122,7 +125,8 @@ pub(super) fn error_counters(examined: &Examined) -> Vec<Finding> {
     let since = super::counters::read(&examined.tree, examined.wanted.device.as_deref());
     let of_link = ["symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors"];
     let had = |counter: &&super::counters::Counter| {
-        let grew = examined.grown.iter().any(|one| one.port == counter.port && one.name == counter.name);
+        let grew =
+            examined.grown.iter().any(|one| one.port == counter.port && one.name == counter.name);
         counter.value > 0 && of_link.contains(&counter.name.as_str()) && !grew
     };
     let since = since.iter().filter(had).filter(|_| examined.wanted.rdma).map(|counter| {

@@ -16,8 +16,7 @@ const PLAIN_MTU: u32 = 1500;
 /// Bytes that are under way at 10 Gb/s and 3 ms, or at 100 Gb/s and 0.3 ms.
 const BUFFER: u64 = 4 << 20;
 /// Queueing disciplines that delay or drop packets by design.
-const SHAPERS: [&str; 9] =
-    ["netem", "tbf", "htb", "hfsc", "cbq", "cake", "red", "choke", "sfb"];
+const SHAPERS: [&str; 9] = ["netem", "tbf", "htb", "hfsc", "cbq", "cake", "red", "choke", "sfb"];
 
 /// A name that can stand in a shell command.
 pub(super) fn is_plain(name: &str) -> bool {
@@ -151,16 +150,20 @@ pub(super) fn coalescing(examined: &Examined) -> Vec<Finding> {
         };
         let cost = match now.rx_usecs {
             0 => "as long as the driver chooses".to_owned(),
-            usecs => format!("up to {} for each message that finds its reader idle",
-                             time(f64::from(usecs) * 1e3)),
+            usecs => format!(
+                "up to {} for each message that finds its reader idle",
+                time(f64::from(usecs) * 1e3)
+            ),
         };
         let finding =
             Finding::new(Warning, name(adapter), sentence).costs(cost, "this adapter's driver");
         let on = if now.adaptive_rx { "on" } else { "off" };
         // Drivers without the adaptive mode refuse its word.
         let (new, old) = match now.adaptive_rx {
-            true => ("adaptive-rx off rx-usecs 0".to_owned(),
-                     format!("adaptive-rx {on} rx-usecs {}", now.rx_usecs)),
+            true => (
+                "adaptive-rx off rx-usecs 0".to_owned(),
+                format!("adaptive-rx {on} rx-usecs {}", now.rx_usecs),
+            ),
             false => ("rx-usecs 0".to_owned(), format!("rx-usecs {}", now.rx_usecs)),
         };
         Some(with_ethtool(finding, adapter, ["-C", &new, &old]))
@@ -222,12 +225,12 @@ pub(super) fn busy_poll(examined: &Examined) -> Vec<Finding> {
     if !is_off || !wanted || examined.socket_adapters().next().is_none() {
         return Vec::new();
     }
-    let files = ["busy_read", "busy_poll"].map(|name| {
-        (format!("/proc/sys/net/core/{name}"), "50".to_owned(), "0".to_owned())
-    });
-    let finding = Finding::new(Note, "", "sockets that block wait for an interrupt (no busy polling)")
-        .costs("the interrupt and its wake-up; 50 us of polling are recommended", SYSCTL_NET)
-        .writes(&files);
+    let files = ["busy_read", "busy_poll"]
+        .map(|name| (format!("/proc/sys/net/core/{name}"), "50".to_owned(), "0".to_owned()));
+    let finding =
+        Finding::new(Note, "", "sockets that block wait for an interrupt (no busy polling)")
+            .costs("the interrupt and its wake-up; 50 us of polling are recommended", SYSCTL_NET)
+            .writes(&files);
     vec![finding]
 }
 

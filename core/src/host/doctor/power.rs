@@ -57,9 +57,10 @@ pub(super) fn turbo(examined: &Examined) -> Vec<Finding> {
         Some(_) => (intel, "1".to_owned(), "0".to_owned()),
         None => (format!("{CPU}/cpufreq/boost"), "0".to_owned(), "1".to_owned()),
     };
-    let finding = Finding::new(Note, "", "turbo is on: the clock depends on heat and on neighbours")
-        .costs("runs differ; medians are lower with it", "kernel documentation, admin-guide/pm")
-        .writes(&[change]);
+    let finding =
+        Finding::new(Note, "", "turbo is on: the clock depends on heat and on neighbours")
+            .costs("runs differ; medians are lower with it", "kernel documentation, admin-guide/pm")
+            .writes(&[change]);
     vec![finding]
 }
 
@@ -99,7 +100,9 @@ pub(super) fn pm_qos(examined: &Examined) -> Vec<Finding> {
     let finding = Finding::new(
         Note,
         "",
-        format!("no program limits wake-ups (/dev/cpu_dma_latency holds {us} us, which is no limit)"),
+        format!(
+            "no program limits wake-ups (/dev/cpu_dma_latency holds {us} us, which is no limit)"
+        ),
     )
     .costs(
         "no change of the one-way median over InfiniBand was seen with 0 us",
@@ -123,9 +126,13 @@ pub(super) fn tuned(examined: &Examined) -> Vec<Finding> {
         .or_else(|| examined.tree.text(&format!("/usr/lib/tuned/{profile}/tuned.conf")))
         .is_some_and(|text| text.lines().any(|line| line.trim().starts_with("force_latency")));
     if PROFILES.contains(&profile.as_str()) && forced {
-        let finding = Finding::new(Note, "", format!("tuned's profile {profile} has force_latency"))
-            .costs("medians rose by 700 ns, and a timerfd missed up to 15 % of its steps", source)
-            .advice("compare with a copy of the profile without force_latency");
+        let finding =
+            Finding::new(Note, "", format!("tuned's profile {profile} has force_latency"))
+                .costs(
+                    "medians rose by 700 ns, and a timerfd missed up to 15 % of its steps",
+                    source,
+                )
+                .advice("compare with a copy of the profile without force_latency");
         return vec![finding];
     }
     if PROFILES.contains(&profile.as_str()) {

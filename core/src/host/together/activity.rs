@@ -75,7 +75,9 @@ fn parts(line: &str) -> Option<(u64, &str, &str)> {
 
 /// The task that is switched to, unless it is one of those that watch.
 fn next_task(rest: &str, own: &[u32]) -> Option<String> {
-    let (name, after) = rest.rsplit_once(" next_comm=").or_else(|| rest.split_once("next_comm="))?
+    let (name, after) = rest
+        .rsplit_once(" next_comm=")
+        .or_else(|| rest.split_once("next_comm="))?
         .1
         .rsplit_once(" next_pid=")?;
     let pid: u32 = after.split_whitespace().next()?.parse().ok()?;

@@ -35,7 +35,7 @@ pub struct CauseFigures {
     pub kind: Kind,
     /// Its name: that of an interrupt or a task; of gaps that were not traced their length.
     pub name: String,
-    /// Whether all CPUs stood still at the same instant.
+    /// Whether all CPUs stood still at the same instant, of what has no name of its own.
     pub all_at_once: bool,
     /// Where it was seen.
     pub cpus: Vec<u32>,
@@ -68,7 +68,8 @@ pub struct ShownGap {
 fn recorded(gap: &Gap, activities: &[(Activity, f64, f64)]) -> Option<(Kind, String, f64)> {
     let mut by_name: BTreeMap<(Kind, &str), f64> = BTreeMap::new();
     let (mut covered, mut until) = (0.0, gap.start_ns);
-    let overlapping = activities.iter().filter(|(_, from, to)| *from < gap.end_ns() && *to > gap.start_ns);
+    let overlapping =
+        activities.iter().filter(|(_, from, to)| *from < gap.end_ns() && *to > gap.start_ns);
     for (activity, from, to) in overlapping {
         let (from, to) = (from.max(gap.start_ns), to.min(gap.end_ns()));
         *by_name.entry((activity.kind, &activity.name)).or_default() += to - from;
@@ -83,9 +84,8 @@ fn recorded(gap: &Gap, activities: &[(Activity, f64, f64)]) -> Option<(Kind, Str
 fn cause(gap: &Gap, traced: Option<&[(Activity, f64, f64)]>) -> (Kind, String, f64) {
     let Some(activities) = traced else {
         let exponent = gap.length_ns.max(1.0).log2().floor();
-        let [from, to] = [0.0, 1.0].map(|more| {
-            crate::warning::number::time(2f64.powf(exponent + more))
-        });
+        let [from, to] =
+            [0.0, 1.0].map(|more| crate::warning::number::time(2f64.powf(exponent + more)));
         return (Kind::Unknown, format!("{from} to {to}"), 0.0);
     };
     match recorded(gap, activities) {
@@ -146,8 +146,10 @@ impl Collector {
         all.sort_by(|a, b| a.0.start_ns.total_cmp(&b.0.start_ns));
         let gaps: Vec<Gap> = all.iter().map(|(gap, _)| *gap).collect();
         for (count, (gap, (kind, name, ran))) in at_once(&gaps).into_iter().zip(all) {
-            // Of one CPU nobody knows whether the others stood still.
-            let all_at_once = cpus > 1 && count >= cpus;
+            // What has a name is known without it, and of one CPU nobody knows whether the others
+            // stood still.
+            let is_unnamed = [Kind::Outside, Kind::Unknown].contains(&kind);
+            let all_at_once = is_unnamed && cpus > 1 && count >= cpus;
             self.add_gap(&gap, Cause { kind, name, all_at_once }, ran);
         }
         if self.shown.len() > 2 * MOST_SHOWN {
@@ -233,7 +235,11 @@ fn figures((cause, row): &(Cause, Row)) -> CauseFigures {
         longest_ns: row.longest_ns,
         recorded: if row.lost_ns > 0.0 { row.recorded_ns / row.lost_ns } else { 0.0 },
         period_ns: periods.get(periods.len() / 2).copied().filter(|_| is_regular),
-        histogram: row.histogram.iter().map(|(bin, count)| (2f64.powi(*bin as i32), *count)).collect(),
+        histogram: row
+            .histogram
+            .iter()
+            .map(|(bin, count)| (2f64.powi(*bin as i32), *count))
+            .collect(),
     }
 }
 
@@ -268,7 +274,8 @@ mod tests {
             ran(Kind::SoftInterrupt, "TIMER", 9_001_000.0, 9_002_500.0),
         ];
         let gaps = vec![gap(0, 900.0, 4_000_000.0), gap(0, 9_000_000.0, 3000.0)];
-        let (causes, longest) = collected(&[CpuWindow { gaps, activities: Some(activities), traced_from_ns: 0.0 }]);
+        let (causes, longest) =
+            collected(&[CpuWindow { gaps, activities: Some(activities), traced_from_ns: 0.0 }]);
         let expected =
             [(Kind::Task, "stress-ng-cpu", false, 1), (Kind::SoftInterrupt, "TIMER", false, 1)];
         assert_eq!(shown(&causes), expected);
@@ -293,7 +300,7 @@ mod tests {
         let expected = [
             (Kind::Outside, "", true, 2),
             (Kind::Outside, "", false, 2),
-            (Kind::Interrupt, "local timer", true, 2),
+            (Kind::Interrupt, "local timer", false, 2),
         ];
         assert_eq!(shown(&causes), expected);
         assert_eq!(causes[0].cpus, [0, 1]);
@@ -345,7 +352,11 @@ mod tests {
                 let start = 1e9 * f64::from(window) + 1e6 * f64::from(at);
                 gap(0, start, 1000.0 + f64::from(at))
             });
-            collector.add(&[CpuWindow { gaps: gaps.collect(), activities: None, traced_from_ns: 0.0 }]);
+            collector.add(&[CpuWindow {
+                gaps: gaps.collect(),
+                activities: None,
+                traced_from_ns: 0.0,
+            }]);
         }
         let (causes, longest) = collector.finish();
         assert_eq!(causes.iter().map(|one| one.gaps).sum::<u64>(), 20_000);

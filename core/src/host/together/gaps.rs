@@ -67,13 +67,13 @@ pub fn watch(cpus: &[u32], clock: &ChosenClock, length_ns: f64) -> Vec<Result<Wa
     })
 }
 
-/// A gap is at once with those of other CPUs where all share at least this part of the longest.
-/// Interrupts of a tick that all CPUs have at the same time share less than that of each other by
-/// chance alone only where they take as long; then they are at once.
+/// A gap is at once with those of other CPUs where all share at least this part of the longest:
+/// what stops a whole processor begins and ends within some us on all of its CPUs (its SMIs took
+/// 200 to 300 us in Homa's notes).
 const SHARED: f64 = 0.5;
 
-/// For each gap how many of the CPUs stood still at the same instant, itself included. `gaps` are in
-/// the order of their starts.
+/// For each gap how many of the CPUs stood still at the same instant, itself included. `gaps` are
+/// in the order of their starts.
 pub fn at_once(gaps: &[Gap]) -> Vec<u32> {
     let mut counts = vec![1; gaps.len()];
     for (at, gap) in gaps.iter().enumerate() {
@@ -85,7 +85,10 @@ pub fn at_once(gaps: &[Gap]) -> Vec<u32> {
         let cpus: BTreeSet<u32> = members.iter().map(|member| gaps[*member].cpu).collect();
         let count = counts[at].max(cpus.len() as u32 + 1);
         // All of a group know of all of it.
-        members.into_iter().chain([at]).for_each(|member| counts[member] = counts[member].max(count));
+        members
+            .into_iter()
+            .chain([at])
+            .for_each(|member| counts[member] = counts[member].max(count));
     }
     counts
 }

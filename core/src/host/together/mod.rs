@@ -16,8 +16,8 @@ pub use activity::Kind;
 pub use classify::{CauseFigures, MOST_SHOWN, ShownGap};
 pub use evidence::InterruptCount;
 
-use super::noise::Noise;
 use super::Tree;
+use super::noise::Noise;
 use crate::clock::{ChosenClock, Clock, Source, Ticks};
 use classify::{Collector, CpuWindow};
 use evidence::Evidence;
@@ -143,11 +143,8 @@ fn window(
     since: impl Fn(Ticks) -> f64,
 ) -> CpuWindow {
     let cpu = watched.noise.cpu;
-    let gap = |&(from, length)| Gap {
-        cpu,
-        start_ns: since(from),
-        length_ns: clock.base.span(length),
-    };
+    let gap =
+        |&(from, length)| Gap { cpu, start_ns: since(from), length_ns: clock.base.span(length) };
     let gaps = watched.gaps.iter().map(gap).collect();
     let traced = tracer.map(|tracer| {
         let (lines, lost) = tracer.lines(cpu);

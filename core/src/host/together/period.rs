@@ -82,7 +82,8 @@ mod tests {
                 .map(|at| (f64::from(at) + jitter * (random.random::<f64>() - 0.5)) * length_ns)
                 .collect();
             let found = period(&all);
-            prop_assert!(found.is_some_and(|found| (found / length_ns - 1.0).abs() < 0.02), "{found:?}");
+            let is_near = found.is_some_and(|found| (found / length_ns - 1.0).abs() < 0.02);
+            prop_assert!(is_near, "{:?}", found);
         }
 
         #[test]

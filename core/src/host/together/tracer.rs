@@ -4,7 +4,6 @@
 //! An instance of its own: other users of the trace are not disturbed, and it goes when it is
 //! dropped. Where the trace's file system is not mounted, one is opened that nobody else sees.
 
-use rustix::fs::{Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs;
 use std::io::Read;
@@ -101,7 +100,9 @@ impl Drop for Tracer {
 }
 
 fn refused(what: &str, error: &dyn std::fmt::Display) -> String {
-    format!("the kernel's trace cannot be used ({what}: {error}): run as root on a kernel with ftrace")
+    format!(
+        "the kernel's trace cannot be used ({what}: {error}): run as root on a kernel with ftrace"
+    )
 }
 
 /// The folder of the trace's file system: where it is mounted, or one of this process alone.
@@ -117,10 +118,6 @@ fn root() -> Result<(PathBuf, Option<OwnedFd>), String> {
     };
     let mounted = mounted().map_err(|error| refused("opening its file system", &error))?;
     let folder = PathBuf::from(format!("/proc/self/fd/{}", mounted.as_raw_fd()));
-    // A descriptor of the mount's root, by which its files have names.
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = rustix::fs::open(&folder, flags, Mode::empty());
-    root.map_err(|error| refused("opening its folder", &error))?;
     Ok((folder, Some(mounted)))
 }
 
