@@ -393,7 +393,7 @@ const PAIR: CommandDef = CommandDef {
 
 const NOISE: CommandDef = CommandDef {
     group: Group::Check,
-    about: "Measure CPU noise: the gaps that a spinning core sees, and with --together their causes",
+    about: "Measure CPU noise: the gaps that a spinning core sees; --together: what causes them",
     examples: "
   wiregauge noise --cpus 2,3 --time 10s
   wiregauge noise --together --time 1h

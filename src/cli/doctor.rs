@@ -20,20 +20,26 @@ pub const DOCTOR: CommandDef = CommandDef {
   wiregauge doctor --fix
   wiregauge doctor --hosts node1,node2,node3
 
-It only reads, unless --fix or --measure is given. Notes are no fault. Exit codes: 0 nothing is wrong,
-1 something is, 3 a host was not reached.",
+It only reads, unless --fix or --measure is given. Notes are no fault.
+Exit codes: 0 nothing is wrong, 1 something is, 3 a host was not reached.",
     tables: &[
-        &[OptionDef::text(
-            "for",
-            |text| words(text).map(drop),
-            "What is to be measured, such as 'latency --transport verbs': checks what matters for it",
-        )
-        .metavar("COMMAND")
-        .default_note("everything matters")
-        .common(),
-        OptionDef::one_of("check", checks, "Only these checks; with --fix also what they only note")
+        &[
+            OptionDef::text(
+                "for",
+                |text| words(text).map(drop),
+                "Check what matters for this command, such as 'latency --transport verbs'",
+            )
+            .metavar("COMMAND")
+            .default_note("everything matters")
+            .common(),
+            OptionDef::one_of(
+                "check",
+                checks,
+                "Only these checks; with --fix also what they only note",
+            )
             .metavar("NAMES")
-            .list()],
+            .list(),
+        ],
         &under(
             CHANGES,
             [

@@ -136,7 +136,7 @@ pub fn render<E: fmt::Display>(
         results: &results,
         middle: &middle,
         overall: &overall,
-        runs: view::runs(record).filter(|_| record.is_of_messages()),
+        runs: view::runs(record).filter(|_| view::is_of_messages(record)),
         environment: [first, others].into_iter().filter(|rows| !rows.is_empty()).collect(),
         command: words.join(" "),
         plan: serde_json::to_string_pretty(&record.plan).unwrap_or_default(),
@@ -193,7 +193,7 @@ fn links(
     let fixed = |id: &str, title: &str| vec![(id.to_owned(), title.to_owned())];
     let drawn = |has: bool, id, title| if has { fixed(id, title) } else { Vec::new() };
     [
-        drawn(record.is_of_messages(), "results", "Results"),
+        drawn(view::is_of_messages(record), "results", "Results"),
         fixed("warnings", "Warnings"),
         named(middle),
         drawn(!reduced.curves.is_empty(), "distribution", "Distribution"),

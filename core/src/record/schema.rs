@@ -76,13 +76,6 @@ pub struct Record {
     pub sha256: String,
 }
 
-impl Record {
-    /// Whether messages were measured, and not clocks or CPUs alone.
-    pub fn is_of_messages(&self) -> bool {
-        self.clocks.is_empty() && self.together.is_none()
-    }
-}
-
 /// What `samples.parquet` holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplesFile {

@@ -1,7 +1,7 @@
 //! The gain of each change that can be made at once: the host as it is against the host as changed,
 //! round by round in turns.
 
-use super::{Wanted, is_interrupted};
+use super::examine::{Wanted, is_interrupted};
 use crate::cli::{self, Command};
 use crate::command::ab;
 use crate::command::console::{complain, print_text};

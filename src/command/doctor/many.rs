@@ -1,6 +1,6 @@
 //! Several hosts: a table of all, the worst first, and what differs between them.
 
-use super::{OfHost, Wanted, host_name, only, shown, tone};
+use super::examine::{OfHost, Wanted, examine, host_name, only, shown, tone};
 use crate::cli::Display;
 use crate::command::console::{layout, print_json, print_report};
 use crate::command::hosts::{ProbeRequest, probe_each};
@@ -86,7 +86,7 @@ fn examined(
         .collect();
     if hosts.contains(&None) {
         let name = format!("{HERE} ({})", host_name());
-        all.push(Asked { host: name, found: Ok(super::examine(wanted, given)) });
+        all.push(Asked { host: name, found: Ok(examine(wanted, given)) });
     }
     Ok(all)
 }

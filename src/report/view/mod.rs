@@ -30,7 +30,9 @@ pub use rounds::section as rounds;
 pub use runs::section as runs;
 pub use study::section as study;
 pub use sweep::section as sweep;
-pub use together::{answer as together_answer, notes as together_notes, section as together};
+pub use together::{
+    answer as together_answer, is_of_messages, notes as together_notes, section as together,
+};
 
 use super::model::Section;
 use super::warnings::mark;

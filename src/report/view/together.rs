@@ -46,6 +46,11 @@ fn share(cause: &CauseFigures, found: &Together) -> f64 {
     cause.lost_ns / (found.observed_ns * cause.cpus.len().max(1) as f64)
 }
 
+/// Whether messages were measured, and not clocks or CPUs alone.
+pub fn is_of_messages(record: &Record) -> bool {
+    record.clocks.is_empty() && record.together.is_none()
+}
+
 /// Causes, pictures and what was counted; `None` where CPUs were not watched together.
 pub fn section(record: &Record) -> Option<Section> {
     let found = record.together.as_ref()?;

@@ -1,0 +1,33 @@
+//! Gaps of CPUs that were watched together, every field set.
+
+use wiregauge::record::schema::{CauseFigures, InterruptCount, Kind, ShownGap, Together};
+
+/// What took two CPUs: a task, and something at once on both.
+pub fn together() -> Together {
+    let cause = |kind, name: &str, all_at_once| CauseFigures {
+        kind,
+        name: name.into(),
+        all_at_once,
+        cpus: vec![0, 1],
+        gaps: 4,
+        lost_ns: 1e6,
+        longest_ns: 250_000.0,
+        recorded: 0.9,
+        period_ns: Some(4e6),
+        histogram: vec![(131_072.0, 4)],
+    };
+    let gap = |cpu, start_ns, cause| ShownGap { cpu, start_ns, length_ns: 250_000.0, cause };
+    Together {
+        cpus: vec![0, 1],
+        observed_ns: 2e9,
+        length_ns: 2.1e9,
+        windows: 2,
+        not_traced: Some("the kernel's trace cannot be used".into()),
+        causes: vec![cause(Kind::Outside, "", true), cause(Kind::Task, "a <busy> task", false)],
+        longest: vec![gap(0, 1e6, 0), gap(1, 1.001e6, 0), gap(1, 5e6, 1)],
+        unlisted: 3,
+        interrupts: vec![InterruptCount { cpu: 1, name: "virtio3-rx".into(), count: 12 }],
+        steal_ns: vec![(0, 3e7)],
+        smis: Some(2),
+    }
+}
