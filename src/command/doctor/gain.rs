@@ -8,6 +8,7 @@ use crate::command::console::{complain, print_text};
 use crate::command::{CommandError, Exit};
 use crate::host::doctor::{Checkup, Finding};
 use crate::run::RunSide;
+use crate::units::counted;
 use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;
 
@@ -41,8 +42,8 @@ pub fn measure(checkup: &Checkup, wanted: &Wanted) -> Result<(), CommandError> {
     let usual = USUAL.map(String::from).to_vec();
     let words = if wanted.words.is_empty() { &usual } else { &wanted.words };
     print_text(&format!(
-        "measure: {} changes, each by `{}`, as it is (A) and changed (B) in turns\n",
-        all.len(),
+        "measure: {}, each by `{}`, as it is (A) and changed (B) in turns\n",
+        counted(all.len() as u64, "change"),
         words.join(" ")
     ))?;
     for finding in all {

@@ -225,8 +225,11 @@ pub(super) fn busy_poll(examined: &Examined) -> Vec<Finding> {
     if !is_off || !wanted || examined.socket_adapters().next().is_none() {
         return Vec::new();
     }
-    let files = ["busy_read", "busy_poll"]
-        .map(|name| (format!("/proc/sys/net/core/{name}"), "50".to_owned(), "0".to_owned()));
+    let files = ["busy_read", "busy_poll"].map(|name| {
+        let file = format!("/proc/sys/net/core/{name}");
+        let old = examined.tree.text(&file).unwrap_or_else(|| "0".to_owned());
+        (file, "50".to_owned(), old)
+    });
     let finding =
         Finding::new(Note, "", "sockets that block wait for an interrupt (no busy polling)")
             .costs("the interrupt and its wake-up; 50 us of polling are recommended", SYSCTL_NET)
