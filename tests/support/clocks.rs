@@ -1,4 +1,4 @@
-//! What a record says of two hosts' clocks, and of CPUs that were watched together, with every field
+//! What a record says of clocks of two hosts, and of CPUs that were watched together, every field
 //! set.
 
 use wiregauge::record::schema::{
