@@ -83,6 +83,7 @@ fn record(plan: Plan) -> Record {
         plan: PlanRecord::from(&plan),
         hosts: Vec::new(),
         pairs: None,
+        together: None,
         clocks: Vec::new(),
         samples: None,
     }

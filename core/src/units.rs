@@ -68,6 +68,19 @@ pub fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> 
     format!("{count} {what}{plural}")
 }
 
+/// CPUs in the kernel's notation: `0-3,8`.
+pub fn format_cpus(cpus: &[u32]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = cpus;
+    while let Some(&first) = rest.first() {
+        let run = rest.iter().zip(first..).take_while(|(cpu, expected)| **cpu == *expected).count();
+        let last = rest[run - 1];
+        parts.push(if run == 1 { first.to_string() } else { format!("{first}-{last}") });
+        rest = &rest[run..];
+    }
+    parts.join(",")
+}
+
 /// A time of RFC 3339 without the fraction of its second; any other text as it is.
 pub fn to_the_second(time: &str) -> String {
     let whole = |time: jiff::Timestamp| jiff::Timestamp::from_second(time.as_second()).ok();

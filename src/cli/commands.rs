@@ -6,6 +6,7 @@ use super::common_options::{
     self as common, CLOCK, CPUS, DRAW, JSON, JUDGE, PAIRS, RANK, REACH, RECORD,
 };
 use super::display::{DISPLAY, OF_REPORT};
+use super::doctor;
 use super::{ClockOptions, Command, RunOptions, StudyOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
@@ -36,6 +37,7 @@ pub const OTHERS: &[CommandDef] = &[
     AGENT,
     PAIR,
     NOISE,
+    doctor::DOCTOR,
     testbed::TESTBED,
 ];
 
@@ -391,26 +393,41 @@ const PAIR: CommandDef = CommandDef {
 
 const NOISE: CommandDef = CommandDef {
     group: Group::Check,
-    about: "Measure CPU noise: the gaps that a spinning core sees",
+    about: "Measure CPU noise: the gaps that a spinning core sees; --together: what causes them",
     examples: "
-  wiregauge noise --cpus 2,3 --time 10s",
-    tables: &[&[
-        OptionDef::text(
-            "cpus",
-            |text| values::cpu_list(text).map(drop),
-            "CPUs to measure, such as 0-3,6",
-        )
-        .metavar("LIST")
-        .default_note("all that this process may use"),
-        OptionDef::duration("time", "Duration").default("1s"),
-        OptionDef::choice::<crate::clock::Source>("clock", "Clock that the loop reads")
-            .default_note("tsc where it is invariant"),
-        JSON,
-    ]],
+  wiregauge noise --cpus 2,3 --time 10s
+  wiregauge noise --together --time 1h
+
+--together watches all CPUs on one time line: which interrupt or task took which CPU, what was
+periodic, and what stopped all CPUs at once. It keeps a record with a picture; names need root.",
+    tables: &[
+        &[
+            OptionDef::text(
+                "cpus",
+                |text| values::cpu_list(text).map(drop),
+                "CPUs to measure, such as 0-3,6",
+            )
+            .metavar("LIST")
+            .default_note("all that this process may use"),
+            OptionDef::duration("time", "Duration").default("1s"),
+            OptionDef::choice::<crate::clock::Source>("clock", "Clock that the loop reads")
+                .default_note("tsc where it is invariant"),
+            OptionDef::flag("together", "Find the causes of gaps, on all CPUs at the same time")
+                .common(),
+        ],
+        RECORD,
+    ],
     ..CommandDef::new("noise", |typed| {
-        let cpus = typed.given.read("cpus", values::cpu_list).unwrap_or_default();
+        let given = &typed.given;
+        let cpus = given.read("cpus", values::cpu_list).unwrap_or_default();
         host::check_cpus(&cpus).map_err(UsageError::of_option("cpus"))?;
-        Ok(Command::Noise(typed))
+        ensure!(!given.flag("live"), "--live shows rounds, and noise has none: leave it out");
+        ensure!(
+            given.flag("together") || !given.is_given("out"),
+            "--out keeps a record, and only --together makes one: use both, or --json"
+        );
+        let options = Box::new(common::run_options(given, None)?);
+        Ok(Command::Noise { options, typed })
     })
 };
 

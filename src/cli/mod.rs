@@ -13,6 +13,7 @@ mod common_options;
 mod complete;
 mod definition;
 mod display;
+mod doctor;
 pub mod entry;
 mod manual;
 mod peers;
@@ -28,6 +29,7 @@ pub use ab::words as ab_words;
 pub use command_def::Typed;
 pub use common_options::ALL as COMMON_OPTIONS;
 pub use display::{Color, Display};
+pub use doctor::words as doctor_words;
 
 use crate::clock::Source;
 use crate::host::Family;
@@ -154,7 +156,21 @@ pub enum Command {
         rank: Option<Box<Rank>>,
     },
     /// Measure the noise of CPUs.
-    Noise(Typed),
+    Noise {
+        /// Where its record goes.
+        options: Box<RunOptions>,
+        /// The rest.
+        typed: Typed,
+    },
+    /// Examine this host, or others too.
+    Doctor {
+        /// The hosts, `None` being this one; empty: this one.
+        hosts: Vec<Option<HostSpec>>,
+        /// Which process of a job this is.
+        rank: Option<Box<Rank>>,
+        /// The rest.
+        typed: Typed,
+    },
     /// List the transports.
     List(Typed),
     /// Render records again.

@@ -95,6 +95,13 @@ pub fn others(given: &Given, command: &str) -> Result<(Vec<HostSpec>, Option<Ran
     Ok((nodes.into_iter().flatten().collect(), rank))
 }
 
+/// The hosts that a command is about, `None` being this one; none where it is about this one alone.
+pub fn nodes_if_named(given: &Given) -> Result<(Vec<Option<HostSpec>>, Option<Rank>), UsageError> {
+    let rank = rank_of(given)?;
+    let (nodes, _) = nodes(given, rank.as_ref())?;
+    Ok((nodes, rank))
+}
+
 /// Hosts, `None` being this one, and the settings that this one has of its own.
 type Nodes = (Vec<Option<HostSpec>>, BTreeMap<String, String>);
 

@@ -2,12 +2,15 @@
 
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::judge::SERIES;
-use super::measure::{execute_sides, nothing_works};
+use super::measure::{compare_sides, execute_sides, nothing_works};
 use super::{CommandError, Exit};
 use crate::cli::{self, Command, RunOptions, Typed, ab_words};
 use crate::options::{Given, UsageError, each_once, refuse, refuse_found};
 use crate::plan::study::{self, Study};
 use crate::plan::{Plan, Request};
+use crate::record::schema::Unavailable;
+use crate::remote::host::RemoteHost;
+use crate::report::comparison::Comparison;
 use crate::run::RunSide;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,6 +29,25 @@ struct Side {
 
 /// Measures both sides and compares them.
 pub fn ab(typed: &Typed) -> Result<Exit, CommandError> {
+    let done = with_sides(typed, execute_sides)?;
+    Ok(done.unwrap_or_else(|unavailable| nothing_works(&unavailable)))
+}
+
+/// The same without a report: the comparison, where its record is, and the exit code of the run.
+pub fn compared(typed: &Typed) -> Result<(Comparison, Option<PathBuf>, Exit), CommandError> {
+    let done = with_sides(typed, compare_sides)?;
+    done.map_err(|unavailable| {
+        let why = unavailable.iter().map(|one| format!("{}: {}", one.transport, one.reason));
+        CommandError::Unable(why.collect::<Vec<_>>().join("; "))
+    })
+}
+
+/// Reads both sides, reaches their hosts and executes their plan; else the reasons for which one of
+/// them does not work here.
+fn with_sides<T>(
+    typed: &Typed,
+    execute: fn(&Plan, &[RemoteHost], &RunOptions, [RunSide; 2]) -> Result<T, CommandError>,
+) -> Result<Result<T, Vec<Unavailable>>, CommandError> {
     let (both, options) = read(typed)?;
     let plan = plan(&both)?;
     let [a, b] = &both;
@@ -36,6 +58,7 @@ pub fn ab(typed: &Typed) -> Result<Exit, CommandError> {
         cpus: a.request.cpus.clone(),
         threads: plan.cpus_at_once(),
         clock: options.clock,
+        checkup: None,
     };
     let sides =
         [a, b].map(|side| RunSide { prepare: side.prepare.clone(), program: side.binary.clone() });
@@ -44,9 +67,9 @@ pub fn ab(typed: &Typed) -> Result<Exit, CommandError> {
             hosts::sort_out(&probe.transports, &a.request.settings, &a.request.place, hosts);
         // Without one of the two there is nothing to compare.
         if !unavailable.is_empty() {
-            return Ok(nothing_works(&unavailable));
+            return Ok(Err(unavailable));
         }
-        execute_sides(&plan, hosts, &options, sides)
+        execute(&plan, hosts, &options, sides).map(Ok)
     })
 }
 

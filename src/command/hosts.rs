@@ -6,6 +6,7 @@ use super::{CommandError, Exit};
 use crate::clock::Source;
 use crate::control::fault::Fault;
 use crate::control::protocol;
+use crate::host::doctor::Use;
 use crate::host::{self, CpuPair, TOOL_VERSION};
 use crate::plan::pairs::HERE;
 use crate::plan::{HostSpec, Pairs, Place};
@@ -34,6 +35,8 @@ pub struct ProbeRequest {
     pub threads: u32,
     /// The clock.
     pub clock: Option<Source>,
+    /// What is to be measured there, where the host is to be examined.
+    pub checkup: Option<Use>,
 }
 
 impl ProbeRequest {
@@ -48,6 +51,7 @@ impl ProbeRequest {
             cpus: self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
             threads: self.threads,
             clock: self.clock,
+            checkup: self.checkup.clone(),
         }
     }
 }
@@ -222,6 +226,22 @@ fn reach_each(
         }
     });
     Ok(found.into_iter().filter_map(OnceLock::into_inner).collect())
+}
+
+/// The properties of each host that was reached, or why it was not; each is left as it was.
+pub fn probe_each(
+    hosts: &[(HostSpec, Role)],
+    probe: &ProbeRequest,
+) -> Result<Vec<Result<protocol::HostProbe, String>>, CommandError> {
+    let mut probes = Vec::new();
+    for host in reach_each(hosts, probe)? {
+        probes.push(host.map_err(|fault| fault.to_string()).map(|host| {
+            let probe = host.probe.clone();
+            leave(vec![host]);
+            probe
+        }));
+    }
+    Ok(probes)
 }
 
 /// Fills in the rails of a place, where they were asked for, by the ports that its hosts have.

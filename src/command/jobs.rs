@@ -22,6 +22,7 @@ pub fn join(command: &mut Command) -> Result<Joined, CommandError> {
         Command::Run(asked) => (&asked.options.rank, others(&mut asked.place)),
         Command::Clocks(asked) => (&asked.options.rank, asked.hosts.iter_mut().collect()),
         Command::Hosts { hosts, rank, .. } => (&*rank, hosts.iter_mut().collect()),
+        Command::Doctor { hosts, rank, .. } => (&*rank, hosts.iter_mut().flatten().collect()),
         _ => return Ok(Joined::Continue(None)),
     };
     let Some(rank) = rank else { return Ok(Joined::Continue(None)) };

@@ -53,11 +53,16 @@ pub fn measured(
     finish(&all, record, kept, options)
 }
 
-/// Compares the two series of a run whose rounds took turns, and says what came out.
-pub fn sides(record: &Record, options: &RunOptions) -> Result<Comparison, CommandError> {
+/// Compares the two series of a run whose rounds took turns.
+pub fn compared(record: &Record, options: &RunOptions) -> Comparison {
     let [a, b] =
         SERIES.map(|name| Side { record: record.clone(), selection: Selection::of_series(name) });
-    let all = Comparison::new(&a, &b, &options.judge.limits);
+    Comparison::new(&a, &b, &options.judge.limits)
+}
+
+/// Compares the two series of a run whose rounds took turns, and says what came out.
+pub fn sides(record: &Record, options: &RunOptions) -> Result<Comparison, CommandError> {
+    let all = compared(record, options);
     let mut text = comparison::whole(&all, &layout_of(options));
     text.end_line();
     tell(&text, options)?;

@@ -18,6 +18,7 @@ use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
 use crate::remote::host::RemoteHost;
+use crate::report::comparison::Comparison;
 use crate::report::table::Columns;
 use crate::report::{html, table};
 use crate::run::{RunContext, RunSide, Sides, Watcher, run};
@@ -74,6 +75,7 @@ pub fn prepared<T>(
         cpus: request.cpus.clone(),
         threads: flows,
         clock: options.clock,
+        checkup: None,
     };
     with_hosts(&hosts::others(&request.place), &probe, |hosts| {
         let (works, unavailable) =
@@ -152,6 +154,19 @@ pub fn execute_sides(
     let kept = report(&record, writer, options)?;
     let judged = judge::finish(&compared?, &record, kept.as_deref(), options)?;
     Ok(failed.unwrap_or(judged))
+}
+
+/// The same without a report: the comparison, where the record is, and the exit code of the run.
+pub fn compare_sides(
+    plan: &Plan,
+    hosts: &[RemoteHost],
+    options: &RunOptions,
+    sides: [RunSide; 2],
+) -> Result<(Comparison, Option<PathBuf>, Exit), CommandError> {
+    let sides = Sides { each: sides.into(), in_turns: true };
+    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, sides)?;
+    let kept = writer.map(|writer| keep(&record, writer)).transpose()?;
+    Ok((judge::compared(&record, options), kept, failed.unwrap_or(Exit::RIGHT)))
 }
 
 /// The record of a plan, who keeps it, and the exit code that stands whatever is compared.

@@ -5,6 +5,7 @@ mod agent;
 mod clocks;
 mod compare;
 mod console;
+mod doctor;
 mod files;
 mod history;
 mod hosts;
@@ -124,7 +125,8 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Run(asked) => run::run(&asked),
         Command::Clocks(asked) => clocks::clocks(&asked),
         Command::Hosts { hosts, json, .. } => hosts::hosts(hosts, json),
-        Command::Noise(typed) => noise::noise(&typed.given),
+        Command::Noise { options, typed } => noise::noise(&typed.given, &options),
+        Command::Doctor { hosts, typed, .. } => doctor::doctor(hosts, &typed.given),
         Command::List(typed) => list::list(&typed.given),
         Command::Report(typed) => report::report(&typed),
         Command::Recover(typed) => recover::recover(&typed),

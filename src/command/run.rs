@@ -94,6 +94,7 @@ fn probe(asked: &StudyOptions, requests: &[(String, Request)]) -> ProbeRequest {
         cpus: asked.cpus.clone(),
         threads: requests.iter().flat_map(|(_, r)| r.threads.iter().copied()).max().unwrap_or(1),
         clock: asked.options.clock,
+        checkup: None,
     }
 }
 

@@ -98,7 +98,8 @@ struct Sections {
 impl Sections {
     fn new(record: &Record, patterns: &[&dyn PatternView]) -> Sections {
         let results = view::results(record, patterns);
-        let asked = [view::study(record), view::clocks(record)].into_iter().flatten();
+        let asked = [view::study(record), view::clocks(record), view::together(record)];
+        let asked = asked.into_iter().flatten();
         let own = asked.chain(results.iter().cloned()).chain(view::sweep(record));
         let mut middle: Vec<Section> = own.collect();
         let lead = match record.plan.pairs {
@@ -135,7 +136,7 @@ pub fn render<E: fmt::Display>(
         results: &results,
         middle: &middle,
         overall: &overall,
-        runs: view::runs(record).filter(|_| record.clocks.is_empty()),
+        runs: view::runs(record).filter(|_| view::is_of_messages(record)),
         environment: [first, others].into_iter().filter(|rows| !rows.is_empty()).collect(),
         command: words.join(" "),
         plan: serde_json::to_string_pretty(&record.plan).unwrap_or_default(),
@@ -192,7 +193,7 @@ fn links(
     let fixed = |id: &str, title: &str| vec![(id.to_owned(), title.to_owned())];
     let drawn = |has: bool, id, title| if has { fixed(id, title) } else { Vec::new() };
     [
-        drawn(record.clocks.is_empty(), "results", "Results"),
+        drawn(view::is_of_messages(record), "results", "Results"),
         fixed("warnings", "Warnings"),
         named(middle),
         drawn(!reduced.curves.is_empty(), "distribution", "Distribution"),

@@ -104,16 +104,8 @@ pub fn full_record() -> Record {
             noise: Vec::new(),
             clock_cost: Some(clock_cost()),
         }],
-        clocks: vec![ClockHistory {
-            known: vec![ClockKnown {
-                after_s: 1.5,
-                clock: clocks::offset(),
-                true_offset_ns: Some(-1.5e9),
-                true_drift_ppm: Some(12.0),
-            }],
-            points: vec![ClockPoint::default()],
-            ..ClockHistory::default()
-        }],
+        clocks: vec![clocks::history()],
+        together: Some(clocks::together()),
         samples: Some(SamplesFile { bytes: 12_345_678, sha256: "0f".repeat(32) }),
     }
 }

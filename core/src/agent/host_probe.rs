@@ -2,6 +2,7 @@
 
 use crate::clock::{ChosenClock, Source};
 use crate::control::protocol::{HostProbe, HostProbeRequest};
+use crate::host::doctor::Checkup;
 use crate::host::{self, Environment, Tree};
 use crate::transport::TransportKind;
 use std::net::IpAddr;
@@ -29,6 +30,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
     }
     Ok(HostProbe {
         environment,
+        checkup: request.checkup.as_ref().map(|wanted| Checkup::host(&cpus, wanted)),
         cpus,
         local: clock.local(),
         clock: clock.report,
@@ -50,13 +52,20 @@ mod tests {
     use super::*;
     use crate::control::frame;
     use crate::control::protocol::FromAgent;
+    use crate::host::doctor::Use;
 
     #[test]
     fn what_a_host_is_passes_the_channel() {
         let transports = TransportKind::ALL.to_vec();
         let interface = Some("lo".into());
-        let request =
-            HostProbeRequest { transports, interface, cpus: Vec::new(), threads: 2, clock: None };
+        let request = HostProbeRequest {
+            transports,
+            interface,
+            cpus: Vec::new(),
+            threads: 2,
+            clock: None,
+            checkup: Some(Use::default()),
+        };
         let found = probe(&request).unwrap();
         let mut channel = Vec::new();
         frame::write(&mut channel, &FromAgent::Probed(Box::new(found.clone()))).unwrap();
@@ -72,6 +81,7 @@ mod tests {
             cpus: Vec::new(),
             threads: 1,
             clock: None,
+            checkup: None,
         };
         let refused = probe(&request).unwrap_err();
         assert!(refused.starts_with("--interface: there is no network interface"), "{refused}");

@@ -18,6 +18,7 @@
 use super::case::CaseFrame;
 use crate::clock::exchange::Local;
 use crate::clock::{ClockReport, Source, Ticks};
+use crate::host::doctor::{Checkup, Use};
 use crate::host::{self, Environment, Noise, RdmaPort, ResourceUse};
 use crate::loops::Ended;
 use crate::sample::arena::Row;
@@ -30,7 +31,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 18;
+pub const VERSION: u32 = 19;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -97,6 +98,8 @@ pub struct HostProbeRequest {
     pub threads: u32,
     /// The requested clock.
     pub clock: Option<Source>,
+    /// What is to be measured, where the host is to be examined for it.
+    pub checkup: Option<Use>,
 }
 
 /// The properties of another host.
@@ -116,6 +119,8 @@ pub struct HostProbe {
     pub rdma_ports: Vec<RdmaPort>,
     /// Transports that do not work there, with the reason.
     pub unavailable: Vec<(TransportKind, String)>,
+    /// What is wrong with it, where that was asked.
+    pub checkup: Option<Checkup>,
 }
 
 /// The resources of one thread of an agent.

@@ -13,7 +13,9 @@ pub mod child;
 mod claims;
 mod descriptors;
 mod discipline;
+pub mod doctor;
 mod environment;
+mod ethtool;
 mod files;
 pub mod interrupt;
 pub mod ip_network;
@@ -22,10 +24,12 @@ mod network;
 mod noise;
 mod processor;
 mod rdma;
+pub mod together;
 mod tree;
 mod usage;
 mod warnings;
 
+pub use crate::units::format_cpus;
 pub use address::{
     CONNECTION, Family, SSH_CONNECTION, address_of, address_towards, connection, in_family,
     interface_with, loopback, own_addresses, session_address,
@@ -41,7 +45,7 @@ pub use network::Interface;
 pub use noise::{Noise, observe, spin};
 pub use processor::{CpuState, IdleState, Node, Processor};
 pub use rdma::{RdmaLink, RdmaPort, active_rdma_ports, rdma_file, rdma_links, rdma_node};
-pub use tree::{Tree, format_cpus, parse_cpus, value_of};
+pub use tree::{Tree, parse_cpus, value_of};
 pub use usage::ResourceUse;
 
 use serde::{Deserialize, Serialize};

@@ -106,6 +106,18 @@ fn ordinary_turn<C: Clock>(clock: C) -> TickSpan {
 /// Error: a gap's length is right within one ordinary turn. Gaps below the threshold are not
 /// seen; each could have moved a sample by less than the threshold.
 pub fn spin<C: Clock>(cpu: u32, clock: C, base: &Timebase, length_ns: f64) -> Noise {
+    listing(cpu, clock, base, length_ns, |_, _| {})
+}
+
+/// The same, and hands each gap on: its first tick and its length. What is done with it is in the
+/// next turn, and no part of a gap.
+pub(super) fn listing<C: Clock>(
+    cpu: u32,
+    clock: C,
+    base: &Timebase,
+    length_ns: f64,
+    mut each: impl FnMut(Ticks, TickSpan),
+) -> Noise {
     let turn_ns = base.span(ordinary_turn(clock));
     let gap_threshold_ns = GAP_LEAST_NS.max(GAP_LEAST_TURNS * turn_ns);
     let threshold = base.ticks_for(gap_threshold_ns);
@@ -113,7 +125,10 @@ pub fn spin<C: Clock>(cpu: u32, clock: C, base: &Timebase, length_ns: f64) -> No
     // A turn of less than 1 ns does not exist, so this bounds only a clock that stands still.
     let turns_most = length_ns.max(0.0) as u64 + 1;
     let mut bins = Bins::new(base);
-    let observed = turn_until(clock, length, threshold, turns_most, &mut bins);
+    let observed = turn_until(clock, length, threshold, turns_most, |from, gap| {
+        bins.count(gap);
+        each(from, gap);
+    });
     let filled = bins.counts.iter().enumerate().filter(|(_, count)| **count > 0);
     Noise {
         cpu,
@@ -133,14 +148,14 @@ fn turn_until<C: Clock>(
     length: TickSpan,
     threshold: TickSpan,
     turns_most: u64,
-    bins: &mut Bins,
+    mut gap: impl FnMut(Ticks, TickSpan),
 ) -> TickSpan {
     let start: Ticks = clock.now();
     let mut last = start;
     for _ in 0..turns_most {
         let now = clock.now();
         if now - last > threshold {
-            bins.count(now - last);
+            gap(last, now - last);
         }
         last = now;
         if now - start >= length {

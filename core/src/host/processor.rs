@@ -193,13 +193,21 @@ fn idle_states(tree: &Tree, cpu: u32) -> Vec<IdleState> {
     tree.numbered(&folder, "state").into_iter().filter_map(state).collect()
 }
 
+/// The CPUs that an interrupt goes to.
+fn affinity(tree: &Tree, interrupt: u32) -> Option<Vec<u32>> {
+    let file = |name: &str| tree.cpus(&format!("/proc/irq/{interrupt}/{name}"));
+    file("effective_affinity_list").or_else(|| file("smp_affinity_list"))
+}
+
 /// The CPUs that each interrupt goes to.
 fn interrupt_affinities(tree: &Tree) -> Vec<Vec<u32>> {
-    let affinity = |irq: u32| {
-        let file = |name: &str| tree.cpus(&format!("/proc/irq/{irq}/{name}"));
-        file("effective_affinity_list").or_else(|| file("smp_affinity_list"))
-    };
-    tree.numbered("/proc/irq", "").into_iter().filter_map(affinity).collect()
+    tree.numbered("/proc/irq", "").into_iter().filter_map(|irq| affinity(tree, irq)).collect()
+}
+
+/// The interrupts of the device of this folder, with the CPUs that each goes to.
+pub(super) fn interrupts_of(tree: &Tree, device: &str) -> Vec<(u32, Vec<u32>)> {
+    let numbers = tree.numbered(&format!("{device}/msi_irqs"), "").into_iter();
+    numbers.filter_map(|irq| Some((irq, affinity(tree, irq)?))).collect()
 }
 
 impl Node {

@@ -42,6 +42,13 @@ impl Tree {
         (!text.is_empty()).then(|| text.to_string())
     }
 
+    /// The first bytes of a file that is no text; `None` where it has fewer.
+    pub fn bytes(&self, path: &str, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        std::fs::File::open(self.path(path)).ok()?.read_exact(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
     /// A file that holds one number.
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
@@ -111,19 +118,6 @@ pub fn parse_cpus(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// CPUs in the kernel's notation: `0-3,8`.
-pub fn format_cpus(cpus: &[u32]) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut rest = cpus;
-    while let Some(&first) = rest.first() {
-        let run = rest.iter().zip(first..).take_while(|(cpu, expected)| **cpu == *expected).count();
-        let last = rest[run - 1];
-        parts.push(if run == 1 { first.to_string() } else { format!("{first}-{last}") });
-        rest = &rest[run..];
-    }
-    parts.join(",")
-}
-
 #[cfg(test)]
 pub(super) mod fake {
     use super::Tree;
@@ -152,9 +146,17 @@ pub(super) mod fake {
         }
 
         pub fn file(&self, path: &str, text: &str) {
+            self.raw(path, text.as_bytes());
+        }
+
+        pub fn raw(&self, path: &str, bytes: &[u8]) {
             let path = self.root.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+
+        pub fn remove(&self, folder: &str) {
+            std::fs::remove_dir_all(self.root.join(folder)).unwrap();
         }
 
         pub fn link(&self, path: &str, target: &str) {
@@ -171,7 +173,7 @@ pub(super) mod fake {
                 let core = cpu % cores;
                 let siblings: Vec<u32> = (0..threads).map(|t| core + t * cores).collect();
                 let folder = format!("sys/devices/system/cpu/cpu{cpu}");
-                let siblings = super::format_cpus(&siblings);
+                let siblings = crate::units::format_cpus(&siblings);
                 self.file(&format!("{folder}/topology/thread_siblings_list"), &siblings);
                 self.file(&format!("{folder}/topology/core_id"), &core.to_string());
                 let node = core * nodes / cores;
@@ -192,6 +194,7 @@ pub(super) mod fake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::format_cpus;
 
     #[test]
     fn lists_of_cpus_are_read_and_written_in_the_kernels_notation() {

@@ -6,7 +6,7 @@ use crate::warning::Warning;
 
 /// Waking from an idle state that takes longer than this shows in a latency whose message
 /// arrives while the receiver sleeps: 10 us is about what the rest of a blocking path takes.
-const DEEP_IDLE_US: u64 = 10;
+pub(super) const DEEP_IDLE_US: u64 = 10;
 /// A load average above this share of the CPUs says that the machine had other work: from a half
 /// on, a thread has no CPU to itself half of the time. It is the mean of the minute before the run,
 /// so that a run of half a minute just before raises it to 0.4 of two CPUs; what less of it does to

@@ -4,6 +4,7 @@
 //! [`VERSION`].
 #![warn(missing_docs)]
 
+pub use crate::host::together::{CauseFigures, InterruptCount, Kind, ShownGap, Together};
 pub use crate::host::{Environment, Noise};
 use crate::plan::CpuPair;
 use crate::stats::knee::Requests;
@@ -65,6 +66,8 @@ pub struct Record {
     /// The other hosts' clocks over a time, where the command was `clocks`.
     #[serde(default)]
     pub clocks: Vec<ClockHistory>,
+    /// What took the CPUs, where the command was `noise --together`.
+    pub together: Option<Together>,
     /// The `samples.parquet` that was written with this; `None` in a record that was only printed,
     /// and in older ones.
     pub samples: Option<SamplesFile>,

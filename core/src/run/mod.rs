@@ -31,6 +31,7 @@ pub mod start;
 pub mod start_barrier;
 mod summary;
 mod threads;
+pub mod together;
 mod warnings;
 
 pub use keeper::Keeper;

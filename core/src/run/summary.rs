@@ -48,6 +48,7 @@ pub fn record(
         hosts: Vec::new(),
         pairs: None,
         clocks: Vec::new(),
+        together: None,
         samples: None,
     }
 }
@@ -111,6 +112,11 @@ fn noisy(noise: &[Noise]) -> impl Iterator<Item = Warning> {
         let warning = Warning::NoisyCore { cpu: noise.cpu, share, longest_ns: noise.longest_ns };
         (share > NOISE_LIMIT).then_some(warning)
     })
+}
+
+/// Warns of cores that lose too much of their time, where nothing else was measured.
+pub fn warnings_of_noise(noise: &[Noise]) -> impl Iterator<Item = RecordedWarning> {
+    noisy(noise).map(|warning| RecordedWarning::from(&warning))
 }
 
 /// What weakens the record at the other hosts.

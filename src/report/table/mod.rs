@@ -94,6 +94,7 @@ fn sections_of(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
     }
     sections.extend(view::study(record));
     sections.extend(view::clocks(record));
+    sections.extend(view::together(record));
     sections
 }
 

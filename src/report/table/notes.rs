@@ -19,13 +19,14 @@ const OWN_SHARE: f64 = 0.1;
 /// The sentences: those that a reader needs, or all of them where the layout is verbose.
 pub fn notes(record: &Record, layout: &Layout) -> Text {
     let mut lines = if layout.verbose { background(record) } else { Vec::new() };
-    if !layout.verbose && record.clocks.is_empty() {
+    if !layout.verbose && view::is_of_messages(record) {
         lines.extend(short_legend(record));
         lines.extend(own_share(record));
     }
     lines.extend(clocks(record));
     lines.extend(view::pair_notes(record));
     lines.extend(view::clock_notes(record));
+    lines.extend(view::together_notes(record));
     let missing = record.unavailable.iter();
     lines.extend(missing.map(|one| format!("not measured: {}: {}", one.transport, one.reason)));
     // Of several only the worst would be seen among the warnings.
@@ -43,7 +44,7 @@ pub fn notes(record: &Record, layout: &Layout) -> Text {
 
 /// The legend, the instrument, the clock, the noise and the hosts.
 fn background(record: &Record) -> Vec<String> {
-    let mut lines = match record.clocks.is_empty() {
+    let mut lines = match view::is_of_messages(record) {
         true => vec![legend(record), instrument(record), clock(record)],
         false => vec![clock(record)],
     };

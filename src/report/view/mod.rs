@@ -17,6 +17,7 @@ mod rounds;
 mod runs;
 mod study;
 mod sweep;
+mod together;
 
 pub use citation::citation;
 pub use clocks::{notes as clock_notes, section as clocks};
@@ -29,6 +30,9 @@ pub use rounds::section as rounds;
 pub use runs::section as runs;
 pub use study::section as study;
 pub use sweep::section as sweep;
+pub use together::{
+    answer as together_answer, is_of_messages, notes as together_notes, section as together,
+};
 
 use super::model::Section;
 use super::warnings::mark;

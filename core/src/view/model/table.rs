@@ -4,7 +4,9 @@
 //! cells cannot drift apart.
 
 use super::{Note, Show};
-use crate::record::schema::{ClockKnown, Metric, Noise, RateMetric, Record, Run};
+use crate::record::schema::{
+    CauseFigures, ClockKnown, InterruptCount, Metric, Noise, RateMetric, Record, Run,
+};
 use crate::stats::{Interval, Summary, Value};
 use crate::view::number::{US, short};
 
@@ -277,6 +279,8 @@ impl OfRun for &Run {
 
 impl OfRun for &Noise {}
 impl OfRun for &ClockKnown {}
+impl OfRun for &CauseFigures {}
+impl OfRun for &InterruptCount {}
 
 /// A run, and what else a row shows of it.
 impl<T> OfRun for (&Run, T) {

@@ -1,0 +1,260 @@
+//! What a network interface's driver says of its settings, by ethtool's ioctl and by netlink.
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket,
+};
+use serde::{Deserialize, Serialize};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+// include/uapi/linux/ethtool.h
+const GET_DRIVER: u32 = 0x3;
+const GET_COALESCE: u32 = 0xe;
+const GET_RINGS: u32 = 0x10;
+const GET_PAUSE: u32 = 0x12;
+const GET_TSO: u32 = 0x1e;
+const GET_GSO: u32 = 0x23;
+const GET_GRO: u32 = 0x2b;
+const GET_CHANNELS: u32 = 0x3c;
+/// include/uapi/linux/sockios.h
+const SIOCETHTOOL: u64 = 0x8946;
+
+// include/uapi/linux/rtnetlink.h, netlink.h
+const GET_QDISC: u16 = 38;
+const NEW_QDISC: u16 = 36;
+const REQUEST_DUMP: u16 = 0x301;
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+const ATTRIBUTE_KIND: u16 = 1;
+/// Bytes of the head of a message, and of what follows it in one of a qdisc.
+const HEAD: usize = 16;
+const OF_QDISC: usize = 20;
+/// The most bytes of a part of an answer, and the most parts that are read: thousands of veth.
+const PART: usize = 64 << 10;
+const PARTS: usize = 1024;
+
+/// Interrupts that a driver holds back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coalesce {
+    /// How long after a packet has arrived, in microseconds.
+    pub rx_usecs: u32,
+    /// The same of packets that were sent.
+    pub tx_usecs: u32,
+    /// Whether the driver changes the first by itself.
+    pub adaptive_rx: bool,
+}
+
+/// Descriptors of a queue, now and at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rings {
+    pub rx: u32,
+    pub rx_most: u32,
+    pub tx: u32,
+    pub tx_most: u32,
+}
+
+/// What the driver says; `None` where it does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ethtool {
+    /// Interrupt coalescing.
+    pub coalesce: Option<Coalesce>,
+    /// Ring sizes.
+    pub rings: Option<Rings>,
+    /// Flow control of the whole link (IEEE 802.3x): of what is received, of what is sent.
+    pub pause: Option<(bool, bool)>,
+    /// Receiving queues, and the most that there may be.
+    pub channels: Option<(u32, u32)>,
+    /// Generic receive offload.
+    pub gro: Option<bool>,
+    /// Generic segmentation offload.
+    pub gso: Option<bool>,
+    /// TCP segmentation offload.
+    pub tso: Option<bool>,
+    /// Version of the firmware.
+    pub firmware: Option<String>,
+}
+
+impl Ethtool {
+    /// Asks the driver of an interface; reads only.
+    pub fn read(name: &str) -> Ethtool {
+        let made = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
+        let Ok(socket) = made else { return Ethtool::default() };
+        let flag = |command| ask::<2>(&socket, name, command).map(|[_, on]| on != 0);
+        Ethtool {
+            coalesce: ask::<23>(&socket, name, GET_COALESCE).map(|all| Coalesce {
+                rx_usecs: all[1],
+                tx_usecs: all[5],
+                adaptive_rx: all[10] != 0,
+            }),
+            rings: ask::<9>(&socket, name, GET_RINGS).map(|all| Rings {
+                rx_most: all[1],
+                tx_most: all[4],
+                rx: all[5],
+                tx: all[8],
+            }),
+            pause: ask::<4>(&socket, name, GET_PAUSE).map(|[_, _, rx, tx]| (rx != 0, tx != 0)),
+            // Queues that only receive, and those that do both.
+            channels: ask::<9>(&socket, name, GET_CHANNELS)
+                .map(|all| (all[5] + all[8], all[1].max(all[4]))),
+            gro: flag(GET_GRO),
+            gso: flag(GET_GSO),
+            tso: flag(GET_TSO),
+            firmware: firmware(&socket, name),
+        }
+    }
+}
+
+/// One of ethtool's structs that are made of words of 32 bits, the command first.
+fn ask<const WORDS: usize>(socket: &OwnedFd, name: &str, command: u32) -> Option<[u32; WORDS]> {
+    let mut words = [0u32; WORDS];
+    words[0] = command;
+    // SAFETY: `ifreq` is plain bytes and pointers, for which all zeros is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays 0, as the kernel wants it.
+    let room = request.ifr_name.len() - 1;
+    if name.is_empty() || name.len() > room {
+        return None;
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    // SAFETY: SIOCETHTOOL (netdevice(7), ethtool.h) reads and writes the struct of its command,
+    // which is at most as long as `words`, and both live until it returns.
+    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) };
+    (answer == 0).then_some(words)
+}
+
+/// The firmware that the driver names: 32 characters behind command, driver and its version.
+fn firmware(socket: &OwnedFd, name: &str) -> Option<String> {
+    let words = ask::<49>(socket, name, GET_DRIVER)?;
+    let bytes = words[17..25].iter().flat_map(|word| word.to_ne_bytes());
+    let text: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    let text = String::from_utf8_lossy(&text).trim().to_owned();
+    (!text.is_empty() && text != "N/A").then_some(text)
+}
+
+/// The queueing disciplines of all interfaces: the interface's number, and the kind.
+pub fn qdiscs() -> Vec<(u32, String)> {
+    let asked = || -> nix::Result<Vec<(u32, String)>> {
+        let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
+        let protocol = SockProtocol::NetlinkRoute;
+        let socket = socket(family, kind, SockFlag::SOCK_CLOEXEC, protocol)?;
+        let mut request = [0u8; HEAD + OF_QDISC];
+        request[0..4].copy_from_slice(&((HEAD + OF_QDISC) as u32).to_ne_bytes());
+        request[4..6].copy_from_slice(&GET_QDISC.to_ne_bytes());
+        request[6..8].copy_from_slice(&REQUEST_DUMP.to_ne_bytes());
+        let kernel = NetlinkAddr::new(0, 0);
+        sendto(socket.as_raw_fd(), &request, &kernel, MsgFlags::empty())?;
+        let mut part = vec![0u8; PART];
+        let mut all = Vec::new();
+        for _ in 0..PARTS {
+            // A dump has its next part ready, so nothing waits for one that never comes.
+            let length = recv(socket.as_raw_fd(), &mut part, MsgFlags::MSG_DONTWAIT)?;
+            if length == 0 || read_qdiscs(&part[..length], &mut all) {
+                break;
+            }
+        }
+        Ok(all)
+    };
+    asked().unwrap_or_default()
+}
+
+/// Reads the messages of one part; whether it was the last.
+fn read_qdiscs(part: &[u8], all: &mut Vec<(u32, String)>) -> bool {
+    let mut rest = part;
+    while let Some((length, kind)) = head(rest) {
+        if [DONE, ERROR].contains(&kind) {
+            return true;
+        }
+        let message = rest.get(HEAD..length).unwrap_or_default();
+        if kind == NEW_QDISC
+            && let Some(interface) = word(message, 4)
+            && let Some(name) = message.get(OF_QDISC..).and_then(kind_of)
+        {
+            all.push((interface, name));
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    // What is no message ends the reading.
+    part.len() < HEAD
+}
+
+/// Length and type of a message that begins here and ends in here.
+fn head(bytes: &[u8]) -> Option<(usize, u16)> {
+    let length = word(bytes, 0)? as usize;
+    let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+    (HEAD..=bytes.len()).contains(&length).then_some((length, kind))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// The value of TCA_KIND among attributes.
+fn kind_of(mut attributes: &[u8]) -> Option<String> {
+    while attributes.len() >= 4 {
+        let half =
+            |at: usize| Some(u16::from_ne_bytes(attributes.get(at..at + 2)?.try_into().ok()?));
+        let (length, kind) = (usize::from(half(0)?), half(2)?);
+        let value = attributes.get(4..length)?;
+        if kind == ATTRIBUTE_KIND {
+            let text = value.split(|byte| *byte == 0).next().unwrap_or_default();
+            return String::from_utf8(text.to_vec()).ok();
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of a qdisc of this kind.
+    fn message(interface: u32, kind: &str) -> Vec<u8> {
+        let value = [kind.as_bytes(), &[0]].concat();
+        let mut attribute = [(4 + value.len() as u16).to_ne_bytes(), 1u16.to_ne_bytes()].concat();
+        attribute.extend(&value);
+        attribute.resize(attribute.len().next_multiple_of(4), 0);
+        let length = (HEAD + OF_QDISC + attribute.len()) as u32;
+        let mut all = length.to_ne_bytes().to_vec();
+        all.extend(NEW_QDISC.to_ne_bytes());
+        all.resize(HEAD + 4, 0);
+        all.extend(interface.to_ne_bytes());
+        all.resize(HEAD + OF_QDISC, 0);
+        all.extend(attribute);
+        all
+    }
+
+    #[test]
+    fn the_kinds_of_all_qdiscs_are_read_until_the_last_message() {
+        let done = [&16u32.to_ne_bytes()[..], &DONE.to_ne_bytes(), &[0; 10]].concat();
+        let mut all = Vec::new();
+        assert!(!read_qdiscs(&[message(1, "noqueue"), message(2, "fq_codel")].concat(), &mut all));
+        assert!(read_qdiscs(&[message(3, "netem"), done].concat(), &mut all));
+        let named = |number, kind: &str| (number, kind.to_owned());
+        assert_eq!(all, [named(1, "noqueue"), named(2, "fq_codel"), named(3, "netem")]);
+    }
+
+    #[test]
+    fn a_message_that_is_cut_off_is_no_message_and_no_panic() {
+        let whole = message(7, "pfifo_fast");
+        for length in 0..whole.len() {
+            let mut all = Vec::new();
+            read_qdiscs(&whole[..length], &mut all);
+            assert!(all.is_empty(), "{length}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn an_interface_that_does_not_exist_says_nothing() {
+        assert_eq!(Ethtool::read("no-such-one"), Ethtool::default());
+        assert_eq!(Ethtool::read("a-name-that-is-longer-than-any"), Ethtool::default());
+    }
+
+    #[test]
+    fn loopback_has_a_qdisc_and_offloads() {
+        assert!(!qdiscs().is_empty());
+        assert!(Ethtool::read("lo").gro.is_some());
+    }
+}
