@@ -84,6 +84,7 @@ fn record(plan: Plan) -> Record {
         hosts: Vec::new(),
         pairs: None,
         clocks: Vec::new(),
+        explanation: None,
         samples: None,
     }
 }

@@ -6,6 +6,7 @@ use super::common_options::{
     self as common, CLOCK, CPUS, DRAW, JSON, JUDGE, PAIRS, RANK, REACH, RECORD,
 };
 use super::display::{DISPLAY, OF_REPORT};
+use super::explain::EXPLAIN;
 use super::{ClockOptions, Command, RunOptions, StudyOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
@@ -28,6 +29,7 @@ pub const OTHERS: &[CommandDef] = &[
     RECOVER,
     EXPORT,
     AB,
+    EXPLAIN,
     COMPARE,
     HISTORY,
     SELFTEST,

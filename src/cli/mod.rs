@@ -14,6 +14,7 @@ mod complete;
 mod definition;
 mod display;
 pub mod entry;
+mod explain;
 mod manual;
 mod peers;
 mod place;
@@ -165,6 +166,8 @@ pub enum Command {
     Export(Typed),
     /// Compare two settings in turns.
     Ab(Typed),
+    /// Find out why messages take what they take.
+    Explain(Typed),
     /// Compare two runs.
     Compare {
         /// How the second is judged, and where that goes.

@@ -5,6 +5,7 @@ mod agent;
 mod clocks;
 mod compare;
 mod console;
+mod explain;
 mod files;
 mod history;
 mod hosts;
@@ -130,6 +131,7 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Recover(typed) => recover::recover(&typed),
         Command::Export(typed) => report::export(&typed),
         Command::Ab(asked) => ab::ab(&asked),
+        Command::Explain(typed) => explain::explain(&typed),
         Command::Compare { options, typed } => compare::compare(&options, &typed),
         Command::History(typed) => history::history(&typed),
         Command::Testbed(request) => testbed::machines(&request),

@@ -114,6 +114,7 @@ pub fn full_record() -> Record {
             points: vec![ClockPoint::default()],
             ..ClockHistory::default()
         }],
+        explanation: None,
         samples: Some(SamplesFile { bytes: 12_345_678, sha256: "0f".repeat(32) }),
     }
 }

@@ -22,6 +22,7 @@ mod network;
 mod noise;
 mod processor;
 mod rdma;
+pub mod trace;
 mod tree;
 mod usage;
 mod warnings;

@@ -4,6 +4,7 @@
 //! [`VERSION`].
 #![warn(missing_docs)]
 
+use crate::explain::Explanation;
 pub use crate::host::{Environment, Noise};
 use crate::plan::CpuPair;
 use crate::stats::knee::Requests;
@@ -65,6 +66,9 @@ pub struct Record {
     /// The other hosts' clocks over a time, where the command was `clocks`.
     #[serde(default)]
     pub clocks: Vec<ClockHistory>,
+    /// Why messages took what they took, where the command was `explain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
     /// The `samples.parquet` that was written with this; `None` in a record that was only printed,
     /// and in older ones.
     pub samples: Option<SamplesFile>,

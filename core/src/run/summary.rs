@@ -48,6 +48,7 @@ pub fn record(
         hosts: Vec::new(),
         pairs: None,
         clocks: Vec::new(),
+        explanation: None,
         samples: None,
     }
 }
