@@ -167,8 +167,14 @@ pub fn execute_observed(
     let with = With { sides, observer: Some(observer) };
     let (record, writer, failed) = carry_out(plan, Vec::new(), &[], options, with)?;
     let record = Record { explanation: explain(&record), ..record };
+    if record.explanation.is_none() {
+        complain(
+            &"no message was explained: too few rounds came to their end, or stamps are missing",
+        );
+    }
     report(&record, writer, options)?;
-    Ok(failed.unwrap_or(Exit::RIGHT))
+    let found = if record.explanation.is_some() { Exit::RIGHT } else { Exit::INCOMPLETE };
+    Ok(failed.unwrap_or(found))
 }
 
 /// What a run has beside its plan.

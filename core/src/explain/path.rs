@@ -122,9 +122,10 @@ pub fn copied_at(path: KernelPath) -> CopiedAt {
     }
 }
 
-/// The step by which the begin of a leg is found: the first that each message must pass.
-pub fn first(steps: &[Step]) -> Option<&Step> {
-    steps.iter().find(|step| step.kind != Kind::SysEnter)
+/// The step by which the begin of a leg is found: the first that each message must pass, of those
+/// that are stamped.
+pub fn begin(steps: &[Step], is_stamped: impl Fn(Kind) -> bool) -> Option<&Step> {
+    steps.iter().find(|step| step.kind != Kind::SysEnter && !step.optional && is_stamped(step.kind))
 }
 
 /// What disturbs messages, whatever their way: the evidence of causes.

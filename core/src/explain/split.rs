@@ -4,7 +4,7 @@
 //! its receive stamp are its own.
 
 use super::clock::KernelClock;
-use super::path::{self, Half, Match, Step};
+use super::path::{Half, Match, Step};
 use crate::host::trace::{Kind, Stamp, Trace};
 use crate::sample::{Flags, Sample};
 use std::ops::Range;
@@ -92,8 +92,13 @@ const fn reversed(flow: u32) -> u32 {
 /// The positions of the stamps of both legs, a step each.
 type Found = [Vec<Option<usize>>; 2];
 
-/// Splits the messages of a round that were answered.
-pub fn round_trips(samples: &[Sample], stamps: &Stamps<'_>, steps: &[Step]) -> RoundSplit {
+/// Splits the messages of a round that were answered. `begin`: the step by which a leg is found.
+pub fn round_trips(
+    samples: &[Sample],
+    stamps: &Stamps<'_>,
+    steps: &[Step],
+    begin: &Step,
+) -> RoundSplit {
     let mut round = RoundSplit::default();
     let last = stamps.times_ns.last().copied().unwrap_or(f64::NEG_INFINITY);
     let mut found = Vec::new();
@@ -106,7 +111,7 @@ pub fn round_trips(samples: &[Sample], stamps: &Stamps<'_>, steps: &[Step]) -> R
             continue;
         }
         let range = stamps.between(sample.submit_ns, sample.receive_ns);
-        match legs(stamps, &range, steps) {
+        match legs(stamps, &range, steps, begin) {
             Some((legs, found_in)) => found.push((number, range, legs, found_in)),
             None => round.incomplete += 1,
         }
@@ -140,8 +145,12 @@ pub fn is_measured(sample: &Sample) -> bool {
 }
 
 /// The stamps of both legs of a message; `None`: where one of them begins is not there.
-fn legs(stamps: &Stamps<'_>, range: &Range<usize>, steps: &[Step]) -> Option<([Leg; 2], Found)> {
-    let begin = path::first(steps)?;
+fn legs(
+    stamps: &Stamps<'_>,
+    range: &Range<usize>,
+    steps: &[Step],
+    begin: &Step,
+) -> Option<([Leg; 2], Found)> {
     let own = &stamps.all[range.clone()];
     let is_begin = |stamp: &&Stamp| {
         stamp.kind == begin.kind && (begin.by != Match::Packet || stamp.length > 0)
@@ -157,33 +166,43 @@ fn legs(stamps: &Stamps<'_>, range: &Range<usize>, steps: &[Step]) -> Option<([L
         Leg { flow: there.flow, sender: client, receiver: server },
         Leg { flow: back.flow, sender: server, receiver: client },
     ];
-    let found = legs.map(|leg| one_leg(own, range.start, steps, leg));
+    let found = legs.map(|leg| one_leg(own, range.start, (steps, begin), leg));
     Some((legs, found))
 }
 
 /// The positions of the stamps of one leg.
-fn one_leg(own: &[Stamp], offset: usize, steps: &[Step], leg: Leg) -> Vec<Option<usize>> {
+fn one_leg(
+    own: &[Stamp],
+    offset: usize,
+    (steps, begin): (&[Step], &Step),
+    leg: Leg,
+) -> Vec<Option<usize>> {
     let first = |is: &dyn Fn(&Stamp) -> bool| own.iter().position(is);
-    let ready = steps.iter().find(|step| step.kind == Kind::Ready);
-    let ready = ready.and_then(|step| first(&|stamp| is_of(step, stamp, leg)));
-    let copied = ready.and_then(|ready| {
+    let of_kind = |kind: Kind| {
+        let step = steps.iter().find(|step| step.kind == kind)?;
+        first(&|stamp| is_of(step, stamp, leg))
+    };
+    // A kernel that does not stamp the one stamps the other.
+    let arrived = of_kind(Kind::Ready).or_else(|| of_kind(Kind::Receive));
+    let copied = arrived.and_then(|arrived| {
         let copies = |stamp: &Stamp| {
             stamp.kind == Kind::Copied && stamp.tid == leg.receiver && in_flow(stamp, leg.flow)
         };
-        own[ready..].iter().position(copies).map(|at| ready + at)
+        own[arrived..].iter().position(copies).map(|at| arrived + at)
     });
-    let begin = path::first(steps).and_then(|step| first(&|stamp| is_of(step, stamp, leg)));
+    let readable = of_kind(Kind::Ready).or(copied);
+    let begins = first(&|stamp| is_of(begin, stamp, leg));
     let before = |end: Option<usize>, is: &dyn Fn(&Stamp) -> bool| own[..end?].iter().rposition(is);
-    let waking = ready.zip(copied).and_then(|(ready, copied)| {
+    let waking = arrived.zip(copied).and_then(|(arrived, copied)| {
         let wakes = |stamp: &Stamp| stamp.kind == Kind::Waking && stamp.flow == leg.receiver;
-        own[ready..copied].iter().rposition(wakes).map(|at| ready + at)
+        own[arrived..copied].iter().rposition(wakes).map(|at| arrived + at)
     });
     let position = |step: &Step| match step.by {
         Match::Packet | Match::Flow | Match::Sender => first(&|stamp| is_of(step, stamp, leg)),
         Match::Receiver => copied,
-        Match::LastBeforeReady => before(ready, &|stamp| is_of(step, stamp, leg)),
+        Match::LastBeforeReady => before(readable, &|stamp| is_of(step, stamp, leg)),
         Match::CallOfSender => {
-            before(begin, &|stamp| stamp.kind == step.kind && stamp.tid == leg.sender)
+            before(begins, &|stamp| stamp.kind == step.kind && stamp.tid == leg.sender)
         }
         Match::Wake => waking,
         Match::Takes => {

@@ -2,7 +2,7 @@
 
 use super::causes::{Evidence, cause};
 use super::disturbance::Disturbances;
-use super::path::{Half, Step};
+use super::path::{Half, Step, begin};
 use super::split::{RoundSplit, StageDef, Stamps, is_measured, round_trips};
 use super::{BEST, Explanation, KernelClock, QUANTILES, SLOW, Slow, SlowMessage, StageFigures};
 use super::{Cause, Named};
@@ -72,7 +72,9 @@ impl Explainer {
     /// What the rounds show; `None`: no message could be split, or no round ran without tracing.
     pub fn explain(&mut self, tracing: &Tracing<'_>) -> Option<Explanation> {
         let Tracing { steps, missing, sees_all, .. } = *tracing;
-        let done: Vec<Done<'_>> = self.traced.iter().map(|round| split(round, steps)).collect();
+        let begin = begin(steps, |kind| tracing.trace_points.iter().any(|(own, _)| *own == kind))?;
+        let rounds = self.traced.iter();
+        let done: Vec<Done<'_>> = rounds.map(|round| split(round, steps, begin)).collect();
         // Rounds that pass other trace points than the first have no place in its table.
         let stages = done.iter().find(|one| !one.split.messages.is_empty())?.split.stages.clone();
         let alike = |one: &&Done<'_>| one.split.stages == stages;
@@ -114,9 +116,9 @@ impl Explainer {
     }
 }
 
-fn split<'a>(round: &'a RoundTrace, steps: &[Step]) -> Done<'a> {
+fn split<'a>(round: &'a RoundTrace, steps: &[Step], begin: &Step) -> Done<'a> {
     let stamps = Stamps::new(&round.trace, &round.clock);
-    let split = round_trips(&round.samples.samples, &stamps, steps);
+    let split = round_trips(&round.samples.samples, &stamps, steps, begin);
     Done { round, stamps, split }
 }
 

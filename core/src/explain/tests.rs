@@ -2,7 +2,7 @@
 
 use super::causes::{Evidence, cause};
 use super::disturbance::{Disturbances, Held};
-use super::path::steps;
+use super::path::{begin, steps};
 use super::split::{RoundSplit, Stamps, round_trips};
 use super::{Cause, Explainer, KernelClock, Named, RoundTrace, Tracing};
 use crate::clock::{Anchor, TickSpan, Ticks, Timebase};
@@ -83,8 +83,15 @@ fn round(
     (samples, Trace { stamps, lost: 0, names, interrupts })
 }
 
+/// With the first step that these stamps have.
+fn splits(samples: &[Sample], stamps: &Stamps<'_>) -> RoundSplit {
+    let steps = steps(KernelPath::Segments);
+    let has = |kind| stamps.all.iter().any(|stamp| stamp.kind == kind);
+    round_trips(samples, stamps, steps, begin(steps, has).unwrap())
+}
+
 fn split_of(samples: &[Sample], trace: &Trace) -> RoundSplit {
-    round_trips(samples, &Stamps::new(trace, &clock()), steps(KernelPath::Segments))
+    splits(samples, &Stamps::new(trace, &clock()))
 }
 
 #[test]
@@ -146,6 +153,18 @@ fn a_trace_point_that_a_kernel_lacks_is_merged_into_the_next() {
 }
 
 #[test]
+fn a_kernel_without_the_first_trace_point_and_the_last_shows_the_stages_between() {
+    let (samples, mut trace) = round(10, |_| None, Vec::new());
+    trace.stamps.retain(|stamp| !matches!(stamp.kind, Kind::Send | Kind::Ready));
+    let found = split_of(&samples, &trace);
+    assert_eq!((found.messages.len(), found.incomplete, found.disordered), (10, 0, 0));
+    let first = &found.stages[0];
+    assert_eq!(first.name, "application call, system call, TCP and IP send");
+    assert_eq!(found.messages[0].stages_ns[0], 300.0);
+    assert!(found.stages.iter().any(|one| one.name == "TCP receive, poll and copy"));
+}
+
+#[test]
 fn a_thread_that_slept_has_a_stage_for_its_wake_up() {
     let slept = |_| Some(([100, 200, 30, 40, 50, 60, 70, 9_000], USUAL));
     let (samples, mut trace) = round(200, slept, Vec::new());
@@ -182,7 +201,7 @@ fn cause_of(extra_ns: u64, more: impl Fn(u64) -> Vec<Stamp>) -> (Named, f64) {
     trace.stamps.sort_by_key(|stamp| stamp.time_ns);
     let clock = clock();
     let stamps = Stamps::new(&trace, &clock);
-    let split = round_trips(&samples, &stamps, steps(KernelPath::Segments));
+    let split = splits(&samples, &stamps);
     let disturbances = Disturbances::new(&trace, &stamps);
     let evidence =
         Evidence { trace: &trace, stamps: &stamps, disturbances: &disturbances, sees_all: true };
@@ -260,7 +279,7 @@ fn network_work_that_was_left_to_ksoftirqd_is_named() {
     }
     let clock = clock();
     let stamps = Stamps::new(&trace, &clock);
-    let split = round_trips(&samples, &stamps, steps(KernelPath::Segments));
+    let split = splits(&samples, &stamps);
     let disturbances = Disturbances::new(&trace, &stamps);
     let evidence =
         Evidence { trace: &trace, stamps: &stamps, disturbances: &disturbances, sees_all: true };
@@ -297,7 +316,7 @@ fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
     explainer.add(RoundTrace { samples: traced, trace, clock: clock() });
     let found = explainer.explain(&Tracing {
         steps: steps(KernelPath::Segments),
-        trace_points: &[(Kind::Copied, "consume_skb")],
+        trace_points: &[(Kind::Send, "send"), (Kind::Copied, "consume_skb")],
         missing: &["tcp_probe"],
         sees_all: true,
     });
