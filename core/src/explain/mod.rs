@@ -163,5 +163,4 @@ pub struct SlowMessage {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;

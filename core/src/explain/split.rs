@@ -60,13 +60,16 @@ pub struct RoundSplit {
 pub struct Stamps<'a> {
     pub all: &'a [Stamp],
     pub times_ns: Vec<f64>,
+    /// When the memory for stamps was full.
+    pub full_ns: f64,
 }
 
 impl<'a> Stamps<'a> {
     /// Converts the times of a trace.
     pub fn new(trace: &'a Trace, clock: &KernelClock) -> Stamps<'a> {
         let times_ns = trace.stamps.iter().map(|stamp| clock.sample_ns(stamp.time_ns)).collect();
-        Stamps { all: &trace.stamps, times_ns }
+        let full_ns = trace.full_ns.map_or(f64::INFINITY, |at| clock.sample_ns(at));
+        Stamps { all: &trace.stamps, times_ns, full_ns }
     }
 
     /// Those from one instant to another.
@@ -100,13 +103,12 @@ pub fn round_trips(
     begin: &Step,
 ) -> RoundSplit {
     let mut round = RoundSplit::default();
-    let last = stamps.times_ns.last().copied().unwrap_or(f64::NEG_INFINITY);
     let mut found = Vec::new();
     for (number, sample) in samples.iter().enumerate() {
         if !is_measured(sample) {
             continue;
         }
-        if sample.receive_ns > last {
+        if sample.receive_ns > stamps.full_ns {
             round.beyond += 1;
             continue;
         }

@@ -28,7 +28,7 @@ pub struct Tracing<'a> {
     /// The trace point of each kind.
     pub trace_points: &'a [(Kind, &'static str)],
     /// Trace points that the kernel lacks.
-    pub missing: &'a [&'static str],
+    pub missing: &'a [String],
     /// Whether interrupts and switches were stamped, so that a gap is one.
     pub sees_all: bool,
 }
@@ -111,7 +111,7 @@ impl Explainer {
             total: figures.total,
             slow: slow_of_all,
             slowest,
-            missing: missing.iter().map(|name| (*name).to_owned()).collect(),
+            missing: missing.to_vec(),
         })
     }
 }

@@ -74,13 +74,11 @@ fn round(
         samples.push(sample);
         stamps.extend(own);
     }
-    // What follows shows that the memory was not full.
-    stamps.push(stamp(at, Kind::Waking, CLIENT, CLIENT));
     stamps.sort_by_key(|stamp| stamp.time_ns);
     let names = [(OTHER, "hog"), (17, "ksoftirqd/1")];
     let names = names.into_iter().map(|(tid, name)| (tid, name.to_owned())).collect();
     let interrupts = [(33, "IRQ 33 (eth0)".to_owned())].into_iter().collect();
-    (samples, Trace { stamps, lost: 0, names, interrupts })
+    (samples, Trace { stamps, full_ns: None, names, interrupts })
 }
 
 /// With the first step that these stamps have.
@@ -136,9 +134,10 @@ fn messages_without_a_stamp_or_with_stamps_out_of_order_are_left_out_and_counted
     trace.stamps.sort_by_key(|stamp| stamp.time_ns);
     let found = split_of(&samples, &trace);
     assert_eq!((found.messages.len(), found.incomplete, found.disordered), (8, 1, 1));
-    // Nothing was stamped after the seventh.
+    // The memory was full after the seventh.
     let end = samples[6].receive_ns as u64 + 1;
     trace.stamps.retain(|stamp| stamp.time_ns < end);
+    trace.full_ns = Some(end);
     assert_eq!(split_of(&samples, &trace).beyond, 3);
 }
 
@@ -317,7 +316,7 @@ fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
     let found = explainer.explain(&Tracing {
         steps: steps(KernelPath::Segments),
         trace_points: &[(Kind::Send, "send"), (Kind::Copied, "consume_skb")],
-        missing: &["tcp_probe"],
+        missing: &["tcp_probe".to_owned()],
         sees_all: true,
     });
     let found = found.unwrap();

@@ -125,7 +125,7 @@ fn notes(found: &Explanation) -> Vec<String> {
     ];
     if !found.missing.is_empty() {
         let missing = found.missing.join(", ");
-        all.push(format!("this kernel lacks {missing}: the stages there are merged"));
+        all.push(format!("not stamped by this kernel, so that stages are merged: {missing}"));
     }
     all
 }

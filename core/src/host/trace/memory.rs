@@ -7,7 +7,7 @@ use memmap2::{MmapMut, MmapOptions};
 use std::os::fd::AsFd;
 use std::os::linux::fs::MetadataExt;
 
-/// `struct stamp` in stamps.bpf.c.
+/// `struct stamp` in stamps.bpf.h.
 const STAMP_BYTES: usize = 32;
 /// CPUs that `struct shared` has room for.
 const MOST_CPUS: u32 = 1024;
@@ -76,21 +76,25 @@ impl Memory {
         self.shared[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// All stamps in the order of time, and how many had no room. Only when no program is attached.
-    pub fn stamps(&self) -> (Vec<Stamp>, u64) {
-        let (mut all, mut lost) = (Vec::new(), 0);
+    /// All stamps in the order of time, and when the memory of a CPU was full, of several the first.
+    /// Only when no program is attached.
+    pub fn stamps(&self) -> (Vec<Stamp>, Option<u64>) {
+        let (mut all, mut full_ns) = (Vec::new(), None);
         let room = self.slots as usize;
         for cpu in 0..cpus() as usize {
             let at = POSITIONS + cpu * POSITION_BYTES;
             let written = u64::from_ne_bytes(field(&self.shared, at));
-            let kept = written.min(room as u64);
-            lost += written - kept;
+            let kept = written.min(room as u64) as usize;
             let first = cpu * room * STAMP_BYTES;
-            let own = &self.stamps[first..first + kept as usize * STAMP_BYTES];
+            let own = &self.stamps[first..first + kept * STAMP_BYTES];
             all.extend(own.chunks_exact(STAMP_BYTES).filter_map(read));
+            if written > room as u64 {
+                let last = all.last().map(|stamp: &Stamp| stamp.time_ns);
+                full_ns = [full_ns, last].into_iter().flatten().min();
+            }
         }
-        all.sort_by_key(|stamp: &Stamp| stamp.time_ns);
-        (all, lost)
+        all.sort_by_key(|stamp| stamp.time_ns);
+        (all, full_ns)
     }
 }
 

@@ -12,8 +12,8 @@
 mod memory;
 
 use aya::maps::{HashMap, Map};
-use aya::programs::BtfTracePoint;
 use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use memory::Memory;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ const MOST_TEXT: u64 = 16 << 20;
 static OBJECT: &[u8] = include_bytes_aligned!("stamps.bpf.o");
 
 crate::options::named_enum! {
-    /// A trace point, in the order of the numbers in `stamps.bpf.c` (from 1).
+    /// A trace point, in the order of the numbers in `stamps.bpf.h` (from 1).
     pub enum Kind {
         /// A thread of ours hands bytes to TCP.
         Send = "tcp_sendmsg_locked",
@@ -126,8 +126,8 @@ pub struct Stamp {
 pub struct Trace {
     /// In the order of time.
     pub stamps: Vec<Stamp>,
-    /// Stamps for which there was no room.
-    pub lost: u64,
+    /// When the memory of a CPU was full, of several the first; `None`: nothing is missing.
+    pub full_ns: Option<u64>,
     /// Names of threads that are not ours.
     pub names: BTreeMap<u32, String>,
     /// Names of interrupts by their number, as /proc/interrupts has them.
@@ -161,7 +161,7 @@ pub struct Tracer {
     ebpf: Ebpf,
     programs: Vec<Program>,
     memory: Memory,
-    missing: Vec<&'static str>,
+    missing: Vec<String>,
 }
 
 crate::options::named_enum! {
@@ -244,15 +244,17 @@ impl Tracer {
             }
             match load_program(&mut ebpf, function, trace_point, &btf) {
                 Ok(()) => programs.push(Program { function, kind, trace_point, link: None }),
-                Err(error) if function == FORK => return Err(TraceError::NotAllowed(error)),
-                Err(_) => missing.push(trace_point),
+                Err(error) if function == FORK => {
+                    return Err(TraceError::NotAllowed(error.trim().to_owned()));
+                }
+                Err(why) => missing.push(format!("{trace_point}{why}")),
             }
         }
         Ok(Tracer { ebpf, programs, memory, missing })
     }
 
-    /// Trace points that were wanted and that this kernel lacks.
-    pub fn missing(&self) -> &[&'static str] {
+    /// Trace points that were wanted and that this kernel lacks, or whose program it refused.
+    pub fn missing(&self) -> &[String] {
         &self.missing
     }
 
@@ -294,8 +296,8 @@ impl Tracer {
         if !was_attached {
             return Ok(Trace::default());
         }
-        let (stamps, lost) = self.memory.stamps();
-        Ok(Trace { stamps, lost, names: self.names(), interrupts: interrupts() })
+        let (stamps, full_ns) = self.memory.stamps();
+        Ok(Trace { stamps, full_ns, names: self.names(), interrupts: interrupts() })
     }
 
     fn names(&self) -> BTreeMap<u32, String> {
@@ -312,9 +314,15 @@ impl Tracer {
     }
 }
 
+/// Loads a program. Where that fails, why, as it follows the trace point's name: nothing where the
+/// kernel lacks it.
 fn load_program(ebpf: &mut Ebpf, function: &str, name: &str, btf: &Btf) -> Result<(), String> {
-    let program = trace_point(ebpf, function).map_err(|error| error.to_string())?;
-    program.load(name, btf).map_err(|error| whole(&error))
+    let program = trace_point(ebpf, function).map_err(|error| format!(" ({error})"))?;
+    match program.load(name, btf) {
+        Ok(()) => Ok(()),
+        Err(ProgramError::Btf(_)) => Err(String::new()),
+        Err(error) => Err(format!(" (refused: {})", whole(&error))),
+    }
 }
 
 fn trace_point<'a>(
@@ -325,7 +333,7 @@ fn trace_point<'a>(
     ebpf.program_mut(function).and_then(|found| found.try_into().ok()).ok_or_else(wrong)
 }
 
-/// An error with what caused it; of a verifier's log only the first line.
+/// An error with what caused it; of a verifier's log the first line and what it ends with.
 fn whole(error: &dyn std::error::Error) -> String {
     let mut sentence = error.to_string();
     let mut cause = error.source();
@@ -336,7 +344,10 @@ fn whole(error: &dyn std::error::Error) -> String {
         }
         cause = next.source();
     }
-    sentence.lines().next().unwrap_or_default().to_owned()
+    let mut lines = sentence.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default().to_owned();
+    let refusal = lines.rev().find(|line| !line.starts_with("processed"));
+    refusal.map_or(first.clone(), |last| format!("{first} ... {}", last.trim()))
 }
 
 /// The devices of interrupts, by their number.
