@@ -144,10 +144,14 @@ const DISTURBANCES: [Kind; 12] = [
     Kind::Qdisc,
 ];
 
-/// The trace points for a way. A thread that polls makes a system call for each look, so system
-/// calls are stamped only where it sleeps.
+/// The trace points for a way. A thread that polls makes a system call for each look, so what every
+/// call passes is stamped only where it sleeps.
 pub fn kinds(path: KernelPath, sleeps: bool) -> Vec<Kind> {
-    let is_call = |kind: Kind| matches!(kind, Kind::SysEnter | Kind::SysExit);
+    let is_call = |kind: Kind| match kind {
+        Kind::SysEnter | Kind::SysExit => true,
+        Kind::Copied => copied_at(path) == CopiedAt::Datagram,
+        _ => false,
+    };
     let own = steps(path).iter().map(|step| step.kind);
     let mut kinds: Vec<Kind> = own.filter(|kind| sleeps || !is_call(*kind)).collect();
     let more = DISTURBANCES.iter().filter(|kind| !kinds.contains(kind));

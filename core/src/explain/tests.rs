@@ -315,12 +315,12 @@ fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
     explainer.add(RoundTrace { samples: traced, trace, clock: clock() });
     let found = explainer.explain(&Tracing {
         steps: steps(KernelPath::Segments),
-        trace_points: &[(Kind::Send, "send"), (Kind::Copied, "consume_skb")],
+        trace_points: &[(Kind::Send, "send"), (Kind::Copied, "sock_recv_length")],
         missing: &["tcp_probe".to_owned()],
         sees_all: true,
     });
     let found = found.unwrap();
-    let copies = found.stages.iter().filter(|stage| stage.ends_at == "consume_skb").count();
+    let copies = found.stages.iter().filter(|stage| stage.ends_at == "sock_recv_length").count();
     assert_eq!(copies, 2);
     assert_eq!((found.messages, found.probe_ns, found.missing.len()), (2_000, 10.0, 1));
     let last = found.stages.last().unwrap();

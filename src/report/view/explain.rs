@@ -109,8 +109,8 @@ fn notes(found: &Explanation) -> Vec<String> {
             count(found.beyond)
         ),
         format!(
-            "tracing costs: p50 {} with and {} without, rounds in turns: factor {:.2}; {:.1} stamps \
-             lie in a message; stage 'probes' is what they add",
+            "tracing costs: p50 {} with and {} without, rounds in turns: factor {:.2}; {:.1} \
+             stamps lie in a message; stage 'probes' is what they add",
             time(median(&found.total)),
             time(found.untraced_p50_ns),
             found.factor,

@@ -76,8 +76,8 @@ impl Memory {
         self.shared[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// All stamps in the order of time, and when the memory of a CPU was full, of several the first.
-    /// Only when no program is attached.
+    /// All stamps in the order of time, and when the memory of a CPU was full (of several the
+    /// first). Only when no program is attached.
     pub fn stamps(&self) -> (Vec<Stamp>, Option<u64>) {
         let (mut all, mut full_ns) = (Vec::new(), None);
         let room = self.slots as usize;

@@ -171,8 +171,8 @@ crate::options::named_enum! {
         Stream = "tcp_rcv_space_adjust",
         /// Of sockets within this host.
         Local = "skb_copy_datagram_iovec",
-        /// Of UDP: where the copied datagram is freed, since a small one passes none before.
-        Datagram = "consume_skb",
+        /// Of UDP: the end of the call, since a small datagram passes none before.
+        Datagram = "sock_recv_length",
     }
 }
 
@@ -181,7 +181,7 @@ impl CopiedAt {
         match self {
             CopiedAt::Stream => "wg_tcp_copied",
             CopiedAt::Local => "wg_copied",
-            CopiedAt::Datagram => "wg_consumed",
+            CopiedAt::Datagram => "wg_received",
         }
     }
 }
