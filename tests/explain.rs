@@ -55,7 +55,10 @@ fn names(found: &Explanation) -> Vec<&str> {
 /// What must hold of every explanation.
 fn check(found: &Explanation) {
     assert!(found.messages > 0 && found.sum_error < 1e-3, "{found:?}");
-    assert_eq!(found.disordered, 0);
+    // A thread that polls a Unix or UDP socket may find a message before the sender announces it.
+    let is_tcp = found.stages.iter().any(|stage| stage.name.starts_with("TCP"));
+    let most = if is_tcp { 0 } else { found.messages / 100 };
+    assert!(found.disordered <= most, "{} disordered", found.disordered);
     assert!(found.incomplete * 20 < found.messages, "{} incomplete", found.incomplete);
     assert!(found.anchor_ns > 0.0 && found.anchor_ns < 1e5, "{}", found.anchor_ns);
     let sum = |value: fn(&wiregauge::explain::StageFigures) -> f64| -> f64 {

@@ -81,10 +81,6 @@ crate::options::named_enum! {
         SysEnter = "sys_enter",
         /// It returns.
         SysExit = "sys_exit",
-        /// A socket's send call of ours is done.
-        Sent = "sock_send_length",
-        /// A packet of ours is dropped.
-        Drop = "kfree_skb",
         /// A packet waits in the queue of its network device.
         Qdisc = "qdisc_enqueue",
     }
@@ -187,7 +183,7 @@ impl CopiedAt {
 }
 
 /// All functions of the object; for [`Kind::Copied`] that of [`CopiedAt`].
-const FUNCTIONS: [(&str, Kind); 25] = [
+const FUNCTIONS: [(&str, Kind); 24] = [
     ("wg_send", Kind::Send),
     ("wg_queue", Kind::Queue),
     ("wg_xmit", Kind::Xmit),
@@ -210,7 +206,6 @@ const FUNCTIONS: [(&str, Kind); 25] = [
     ("wg_retransmit", Kind::Retransmit),
     ("wg_sys_enter", Kind::SysEnter),
     ("wg_sys_exit", Kind::SysExit),
-    ("wg_sent", Kind::Sent),
     ("wg_qdisc", Kind::Qdisc),
     ("wg_fork", Kind::Switch),
 ];

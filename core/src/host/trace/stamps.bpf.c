@@ -267,17 +267,6 @@ int wg_received(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sock_send_length")
-int wg_sent(u64 *ctx)
-{
-	struct shared *s = shared();
-	struct task_struct *task = current_task();
-	if (!s || !is_ours(s, task->tgid))
-		return 0;
-	put(s, ktime_ns(), SENT, task, 0, 0, (u32)ctx[1]);
-	return 0;
-}
-
 INLINE void interrupt(u8 kind, u32 number)
 {
 	struct shared *s = shared();

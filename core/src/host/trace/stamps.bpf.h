@@ -88,8 +88,6 @@ enum kind {
 	RETRANSMIT,
 	SYS_ENTER,
 	SYS_EXIT,
-	SENT,
-	DROP,
 	QDISC,
 };
 
