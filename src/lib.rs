@@ -24,7 +24,9 @@
 extern crate wiregauge_core;
 
 #[doc(hidden)]
-pub use wiregauge_core::{agent, clock, control, host, loops, remote, run, sample, signal};
+pub use wiregauge_core::{
+    agent, clock, control, explain, host, loops, remote, run, sample, signal,
+};
 #[doc(inline)]
 pub use wiregauge_core::{options, pattern, plan, record, stats, transport, units, view, warning};
 

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use support::bounded::output;
-use wiregauge::record::schema::Run;
+use wiregauge::explain::{Cause, Explanation, Named, Slow, SlowMessage, StageFigures};
+use wiregauge::record::schema::{Record, Run};
 use wiregauge::record::{RunDirectory, samples};
 use wiregauge::units::Bytes;
 
@@ -44,10 +45,44 @@ fn documented(line: &str) -> Vec<Vec<String>> {
     names.collect()
 }
 
+/// With all its lists filled.
+fn explanation() -> Explanation {
+    let cause = Named { cause: Cause::Task, who: "stress".into() };
+    let stage = StageFigures { name: "driver".into(), cpus: vec![(1, 9)], ..Default::default() };
+    Explanation {
+        run: 1,
+        untraced: 0,
+        stages: vec![stage.clone()],
+        total: stage,
+        messages: 9,
+        incomplete: 0,
+        disordered: 0,
+        beyond: 0,
+        sum_error: 0.0,
+        anchor_ns: 14.0,
+        factor: 1.2,
+        untraced_p50_ns: 5e3,
+        stamps: 16.0,
+        probe_ns: 80.0,
+        slow: Slow { count: 1, above_ns: 9e3, causes: vec![(cause.clone(), 1)] },
+        slowest: vec![SlowMessage {
+            round: 0,
+            sequence: 7,
+            start_ns: 1.0,
+            total_ns: 2.0,
+            stages: vec![(2.0, 1)],
+            cause,
+            covered: 0.9,
+        }],
+        missing: vec!["tcp_probe".into()],
+    }
+}
+
 #[test]
 fn every_field_is_documented() {
     let mut found = BTreeSet::new();
-    keys(&serde_json::to_value(support::full_record()).unwrap(), "", &mut found);
+    let record = Record { explanation: Some(explanation()), ..support::full_record() };
+    keys(&serde_json::to_value(record).unwrap(), "", &mut found);
     assert!(found.len() > 100, "the record has {} keys", found.len());
     let text = document();
     let rows = text.lines().filter(|l| l.starts_with('|')).collect::<Vec<_>>();

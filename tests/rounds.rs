@@ -67,6 +67,7 @@ fn play(case: &Case) -> RoundResult {
         report_every: None,
         patterns: registry::analysis,
         sides: Default::default(),
+        observer: None,
     };
     let conditions = Conditions {
         run: 1,

@@ -85,6 +85,7 @@ fn record(plan: Plan) -> Record {
         pairs: None,
         together: None,
         clocks: Vec::new(),
+        explanation: None,
         samples: None,
     }
 }

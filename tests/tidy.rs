@@ -19,7 +19,7 @@ mod transports;
 mod workplace;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 22] = [
+const STAGES: [&str; 23] = [
     "units",
     "options",
     "warning",
@@ -34,6 +34,7 @@ const STAGES: [&str; 22] = [
     "agent",
     "remote",
     "stats",
+    "explain",
     "record",
     "run",
     "view",

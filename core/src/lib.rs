@@ -54,6 +54,9 @@ pub mod remote;
 
 pub mod stats;
 
+#[doc(hidden)]
+pub mod explain;
+
 pub mod record;
 
 #[doc(hidden)]

@@ -7,6 +7,7 @@ use super::common_options::{
 };
 use super::display::{DISPLAY, OF_REPORT};
 use super::doctor;
+use super::explain::EXPLAIN;
 use super::{ClockOptions, Command, RunOptions, StudyOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
@@ -29,6 +30,7 @@ pub const OTHERS: &[CommandDef] = &[
     RECOVER,
     EXPORT,
     AB,
+    EXPLAIN,
     COMPARE,
     HISTORY,
     SELFTEST,

@@ -15,6 +15,7 @@ mod definition;
 mod display;
 mod doctor;
 pub mod entry;
+mod explain;
 mod manual;
 mod peers;
 mod place;
@@ -181,6 +182,8 @@ pub enum Command {
     Export(Typed),
     /// Compare two settings in turns.
     Ab(Typed),
+    /// Find out why messages take what they take.
+    Explain(Typed),
     /// Compare two runs.
     Compare {
         /// How the second is judged, and where that goes.

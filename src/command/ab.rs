@@ -42,11 +42,14 @@ pub fn compared(typed: &Typed) -> Result<(Comparison, Option<PathBuf>, Exit), Co
     })
 }
 
+/// What is done with the plan of both.
+type Execute<T> = fn(&Plan, &[RemoteHost], &RunOptions, [RunSide; 2]) -> Result<T, CommandError>;
+
 /// Reads both sides, reaches their hosts and executes their plan; else the reasons for which one of
 /// them does not work here.
 fn with_sides<T>(
     typed: &Typed,
-    execute: fn(&Plan, &[RemoteHost], &RunOptions, [RunSide; 2]) -> Result<T, CommandError>,
+    execute: Execute<T>,
 ) -> Result<Result<T, Vec<Unavailable>>, CommandError> {
     let (both, options) = read(typed)?;
     let plan = plan(&both)?;

@@ -8,6 +8,7 @@ use super::process::{context, interrupts};
 use super::progress::Progress;
 use super::{CommandError, Exit, judge};
 use crate::cli::RunOptions;
+use crate::explain::Explanation;
 use crate::host::{self, CpuPair};
 use crate::loops::schedule;
 use crate::pattern::{registry, survey};
@@ -21,7 +22,7 @@ use crate::remote::host::RemoteHost;
 use crate::report::comparison::Comparison;
 use crate::report::table::Columns;
 use crate::report::{html, table};
-use crate::run::{RunContext, RunSide, Sides, Watcher, run};
+use crate::run::{RoundObserver, RunContext, RunSide, Sides, Watcher, run};
 use crate::transport::{Role, Settings};
 use crate::units::Bytes;
 use crate::view::byte_rate;
@@ -134,8 +135,8 @@ pub fn execute_prepared(
 ) -> Result<Exit, CommandError> {
     // Whatever is wrong with a baseline is said before the run.
     let baseline = judge::baseline(&options.judge)?;
-    let sides = Sides { each, in_turns: false };
-    let (record, writer, failed) = carry_out(plan, unavailable, hosts, options, sides)?;
+    let with = With { sides: Sides { each, in_turns: false }, ..With::default() };
+    let (record, writer, failed) = carry_out(plan, unavailable, hosts, options, with)?;
     let kept = report(&record, writer, options)?;
     let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
     Ok(failed.unwrap_or(judged))
@@ -148,8 +149,8 @@ pub fn execute_sides(
     options: &RunOptions,
     sides: [RunSide; 2],
 ) -> Result<Exit, CommandError> {
-    let sides = Sides { each: sides.into(), in_turns: true };
-    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, sides)?;
+    let with = With { sides: Sides { each: sides.into(), in_turns: true }, ..With::default() };
+    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, with)?;
     let compared = judge::sides(&record, options);
     let kept = report(&record, writer, options)?;
     let judged = judge::finish(&compared?, &record, kept.as_deref(), options)?;
@@ -164,9 +165,39 @@ pub fn compare_sides(
     sides: [RunSide; 2],
 ) -> Result<(Comparison, Option<PathBuf>, Exit), CommandError> {
     let sides = Sides { each: sides.into(), in_turns: true };
-    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, sides)?;
+    let with = With { sides, observer: None };
+    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, with)?;
     let kept = writer.map(|writer| keep(&record, writer)).transpose()?;
     Ok((judge::compared(&record, options), kept, failed.unwrap_or(Exit::RIGHT)))
+}
+
+/// Runs a plan of two series in turns, one of which is observed, and reports both with what
+/// `explain` makes of it.
+pub fn execute_observed(
+    plan: &Plan,
+    options: &RunOptions,
+    observer: &dyn RoundObserver,
+    explain: impl FnOnce(&Record) -> Option<Explanation>,
+) -> Result<Exit, CommandError> {
+    let sides = Sides { each: Vec::new(), in_turns: true };
+    let with = With { sides, observer: Some(observer) };
+    let (record, writer, failed) = carry_out(plan, Vec::new(), &[], options, with)?;
+    let record = Record { explanation: explain(&record), ..record };
+    if record.explanation.is_none() {
+        complain(
+            &"no message was explained: too few rounds came to their end, or stamps are missing",
+        );
+    }
+    report(&record, writer, options)?;
+    let found = if record.explanation.is_some() { Exit::RIGHT } else { Exit::INCOMPLETE };
+    Ok(failed.unwrap_or(found))
+}
+
+/// What a run has beside its plan.
+#[derive(Default)]
+struct With<'a> {
+    sides: Sides,
+    observer: Option<&'a dyn RoundObserver>,
 }
 
 /// The record of a plan, who keeps it, and the exit code that stands whatever is compared.
@@ -175,10 +206,12 @@ fn carry_out(
     unavailable: Vec<Unavailable>,
     hosts: &[RemoteHost],
     options: &RunOptions,
-    sides: Sides,
+    with: With<'_>,
 ) -> Result<(Record, Option<Writer>, Option<Exit>), CommandError> {
     let interrupted = interrupts()?;
-    let context = RunContext { sides, ..context(options, &interrupted, hosts, unavailable)? };
+    let With { sides, observer } = with;
+    let context =
+        RunContext { sides, observer, ..context(options, &interrupted, hosts, unavailable)? };
     let mut watcher = watcher(options)?;
     let mut writer = writer(options, &word(plan), need(plan))?;
     let record = run(plan, &context, &mut writer, &mut *watcher);

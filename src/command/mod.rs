@@ -6,6 +6,7 @@ mod clocks;
 mod compare;
 mod console;
 mod doctor;
+mod explain;
 mod files;
 mod history;
 mod hosts;
@@ -132,6 +133,7 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Recover(typed) => recover::recover(&typed),
         Command::Export(typed) => report::export(&typed),
         Command::Ab(asked) => ab::ab(&asked),
+        Command::Explain(typed) => explain::explain(&typed),
         Command::Compare { options, typed } => compare::compare(&options, &typed),
         Command::History(typed) => history::history(&typed),
         Command::Testbed(request) => testbed::machines(&request),

@@ -36,6 +36,7 @@ pub fn context<'a>(
         report_every: options.report_every,
         patterns: registry::analysis,
         sides: Default::default(),
+        observer: None,
     })
 }
 

@@ -6,6 +6,7 @@
 //! of it passes `super::escape` or `script_json`.
 
 mod encode;
+mod messages;
 mod pictures;
 mod several;
 
@@ -71,6 +72,8 @@ struct Page<'a> {
     /// The sections below it: their identifiers and titles.
     links: Vec<(String, String)>,
     middle: &'a [Section],
+    /// The slowest messages of an explanation.
+    messages: Vec<messages::Message>,
     overall: &'a [Section],
     runs: Option<Section>,
     /// Names and values: those that are shown at once, and the others.
@@ -99,7 +102,7 @@ impl Sections {
     fn new(record: &Record, patterns: &[&dyn PatternView]) -> Sections {
         let results = view::results(record, patterns);
         let asked = [view::study(record), view::clocks(record), view::together(record)];
-        let asked = asked.into_iter().flatten();
+        let asked = view::explanation(record).into_iter().chain(asked.into_iter().flatten());
         let own = asked.chain(results.iter().cloned()).chain(view::sweep(record));
         let mut middle: Vec<Section> = own.collect();
         let lead = match record.plan.pairs {
@@ -135,6 +138,7 @@ pub fn render<E: fmt::Display>(
         pairs,
         results: &results,
         middle: &middle,
+        messages: messages::messages(record),
         overall: &overall,
         runs: view::runs(record).filter(|_| view::is_of_messages(record)),
         environment: [first, others].into_iter().filter(|rows| !rows.is_empty()).collect(),
@@ -196,6 +200,7 @@ fn links(
         drawn(view::is_of_messages(record), "results", "Results"),
         fixed("warnings", "Warnings"),
         named(middle),
+        drawn(record.explanation.is_some(), "messages", "Slowest messages"),
         drawn(!reduced.curves.is_empty(), "distribution", "Distribution"),
         drawn(!reduced.densities.is_empty(), "density", "Latency over time"),
         named(overall),

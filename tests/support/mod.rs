@@ -14,9 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use wiregauge::loops::Ended;
 use wiregauge::pattern::{bandwidth, latency, load, registry};
-use wiregauge::plan::pairs::AtOnce;
-use wiregauge::plan::topology::Wiring;
 use wiregauge::plan::*;
+use wiregauge::plan::{pairs::AtOnce, topology::Wiring};
 use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
@@ -106,6 +105,17 @@ pub fn full_record() -> Record {
         }],
         clocks: vec![clocks::history()],
         together: Some(clocks::together()),
+        clocks: vec![ClockHistory {
+            known: vec![ClockKnown {
+                after_s: 1.5,
+                clock: clocks::offset(),
+                true_offset_ns: Some(-1.5e9),
+                true_drift_ppm: Some(12.0),
+            }],
+            points: vec![ClockPoint::default()],
+            ..ClockHistory::default()
+        }],
+        explanation: None,
         samples: Some(SamplesFile { bytes: 12_345_678, sha256: "0f".repeat(32) }),
     }
 }

@@ -8,9 +8,14 @@
 //! that figures depend on and says which breaks no test notices; `mutate --all [PATH...]` breaks
 //! all that makes figures.
 //!
+//! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- bpf` compiles
+//! `core/src/host/trace/stamps.bpf.c`. It needs Debian's `clang` and `llvm`; building wiregauge
+//! needs neither.
+//!
 //! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- dist` makes a release: a
 //! tar, a .deb and an .rpm in `target/dist`. It needs `objdump`, and `rpmbuild` for the last.
 
+mod bpf;
 mod command;
 mod dist;
 mod mutate;
@@ -34,9 +39,10 @@ fn main() -> ExitCode {
         ["bindings"] => bindings(),
         ["mutate"] => mutate::mutate(),
         ["mutate", "--all", ref paths @ ..] => mutate::mutate_all(paths),
+        ["bpf"] => bpf::bpf(),
         ["dist"] => dist::dist(),
         _ => {
-            eprintln!("usage: xtask bindings | mutate [--all [PATH...]] | dist");
+            eprintln!("usage: xtask bindings | bpf | mutate [--all [PATH...]] | dist");
             return ExitCode::from(2);
         }
     };

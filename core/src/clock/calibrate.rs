@@ -35,7 +35,7 @@ impl Anchor {
     }
 
     /// The same against CLOCK_MONOTONIC.
-    pub(super) fn monotonic<C: Clock>(clock: C) -> Anchor {
+    pub fn monotonic<C: Clock>(clock: C) -> Anchor {
         Anchor::against(KernelClock::MONOTONIC, clock)
     }
 

@@ -25,6 +25,7 @@ mod noise;
 mod processor;
 mod rdma;
 pub mod together;
+pub mod trace;
 mod tree;
 mod usage;
 mod warnings;

@@ -4,6 +4,7 @@
 //! [`VERSION`].
 #![warn(missing_docs)]
 
+use crate::explain::Explanation;
 pub use crate::host::together::{CauseFigures, InterruptCount, Kind, ShownGap, Together};
 pub use crate::host::{Environment, Noise};
 use crate::plan::CpuPair;
@@ -68,6 +69,9 @@ pub struct Record {
     pub clocks: Vec<ClockHistory>,
     /// What took the CPUs, where the command was `noise --together`.
     pub together: Option<Together>,
+    /// Why messages took what they took, where the command was `explain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
     /// The `samples.parquet` that was written with this; `None` in a record that was only printed,
     /// and in older ones.
     pub samples: Option<SamplesFile>,

@@ -268,6 +268,7 @@ mod tests {
                 report_every: None,
                 patterns: crate::pattern::registry::analysis,
                 sides: Default::default(),
+                observer: None,
             };
             let record = std::thread::scope(|scope| {
                 let (ended, waited) = mpsc::channel::<()>();

@@ -15,6 +15,7 @@ mod cpus;
 pub mod figures;
 mod keeper;
 mod marks;
+pub mod observer;
 mod overhead;
 mod pairs;
 mod period;
@@ -35,6 +36,7 @@ pub mod together;
 mod warnings;
 
 pub use keeper::Keeper;
+pub use observer::RoundObserver;
 pub use period::{Period, Watched};
 pub use progress::{Silent, SoFar, Watcher};
 pub use sides::{RunSide, Sides};
@@ -102,6 +104,8 @@ pub struct RunContext<'a> {
     pub patterns: FindAnalysis,
     /// What the series of a plan have beside their cases.
     pub sides: Sides,
+    /// Who watches the rounds from outside.
+    pub observer: Option<&'a dyn RoundObserver>,
 }
 
 impl RunContext<'_> {
@@ -352,7 +356,7 @@ impl Runner<'_, '_> {
         self.watcher.case(group[0], &label, so_far::so_far(&self.runs[group[0]]));
         let seeded = |index: &usize| {
             let case = &self.plan.cases[*index];
-            let case = Case { seed: round_seed(case.seed, round), ..case.clone() };
+            let case = Case { seed: round::seed_of(case.seed, round), ..case.clone() };
             case.pattern.for_round(&case, round, self.plan.rounds.most)
         };
         let cases: Vec<Case> = group.iter().map(seeded).collect();
@@ -368,6 +372,7 @@ impl Runner<'_, '_> {
                 watcher.period(index, case, &period);
             }
         };
+        self.conditions.context.begin_observing(index, self.time.source)?;
         let finished = concurrent::run(&cases, &self.conditions, watch);
         let overlap = concurrent::overlap(&finished);
         if are_several {
@@ -476,6 +481,7 @@ impl Runner<'_, '_> {
         counts.iter().for_each(|one| counts::add(&mut round.counts, one));
         analysis.complete_counts(case, &finished, &mut round.counts);
         let samples = pool(each);
+        self.conditions.context.end_observing(&samples, self.time.source, &base)?;
         if let Err(error) = self.keep.samples(&samples) {
             self.spoil(&error);
         }
@@ -491,9 +497,4 @@ impl Runner<'_, '_> {
         self.runs[index].take(case, round, finished, Seen { counts, samples, times });
         Ok(fault)
     }
-}
-
-/// A round's own seed, so that rounds are repetitions and not copies.
-fn round_seed(seed: u64, round: u32) -> u64 {
-    seed.wrapping_add(u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

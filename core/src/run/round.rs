@@ -89,6 +89,11 @@ pub fn run(
     Ok(RoundResult { ranks: by_role(ranks), fault, start, ran })
 }
 
+/// A round's own seed, so that rounds are repetitions and not copies.
+pub(super) fn seed_of(seed: u64, round: u32) -> u64 {
+    seed.wrapping_add(u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
 /// What ranks left, those of a role together.
 fn by_role(ranks: Vec<RunningRank<'_>>) -> Vec<RankResult> {
     let mut roles: Vec<RankResult> = Vec::new();

@@ -49,6 +49,7 @@ pub fn record(
         pairs: None,
         clocks: Vec::new(),
         together: None,
+        explanation: None,
         samples: None,
     }
 }

@@ -10,6 +10,20 @@ use std::path::PathBuf;
 /// Opens so many ends of one thread.
 pub type OpenSeveral = fn(&Setup, u32) -> Result<Vec<Opening>>;
 
+/// What the kernel shows of a message's way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KernelPath {
+    /// Nothing between the stamps of the program.
+    #[default]
+    None,
+    /// Segments of TCP over IP.
+    Segments,
+    /// Datagrams of UDP over IP.
+    Datagrams,
+    /// A socket within this host.
+    LocalSocket,
+}
+
 /// A transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
@@ -40,6 +54,8 @@ pub struct Descriptor {
     pub settings: OptionTable,
     /// What lies between submit and receive, for the record.
     pub path: &'static str,
+    /// What the kernel shows of that.
+    pub kernel_path: KernelPath,
     /// Most bytes of memory that an end takes beside two slots for each message of its window: what
     /// a controller may make an agent take is counted before anything is opened.
     pub memory_beside_slots: fn(&Setup) -> u64,
@@ -101,6 +117,7 @@ impl Descriptor {
             least_receives: 1,
             settings: &[],
             path: "",
+            kernel_path: KernelPath::None,
             memory_beside_slots: |_| 0,
             queues: |_| 1,
             open,

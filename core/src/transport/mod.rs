@@ -41,7 +41,7 @@ pub mod verbs;
 
 use auto_impl::auto_impl;
 use counter::FinalCounters;
-pub use descriptor::Descriptor;
+pub use descriptor::{Descriptor, KernelPath};
 use optional::{DeviceClock, LiveWord};
 pub use registry::TransportKind;
 pub use settings::{Interfaces, Settings};

@@ -91,7 +91,7 @@ fn write(path: &Path, all: &[(String, String)]) -> Result<(), CommandError> {
     let mut file = File::create_new(path).map_err(failed)?;
     file.write_all(script(all).as_bytes()).map_err(failed)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o755)).map_err(failed)?;
-    Ok(file.sync_all().map_err(failed)?)
+    file.sync_all().map_err(failed)
 }
 
 fn script(all: &[(String, String)]) -> String {

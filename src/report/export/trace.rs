@@ -4,9 +4,10 @@
 use super::rows::{Observable, Observer, RunContext};
 use super::selection::{Selected, Selection};
 use super::{ExportError, Rows};
+use crate::explain::SlowMessage;
 use crate::options::Named;
 use crate::record::schema::{Record, Round, Run};
-use crate::sample::{Flags, RoundSamples};
+use crate::sample::{Flags, RoundSamples, Sample};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -49,7 +50,13 @@ pub(super) fn write(
         }
     };
     let part = messages(one.open(dir, record)?, window)?;
-    let spans = spans(&context, &part, &observables, selection.without_warmup);
+    let mut spans = spans(&context, &part, &observables, selection.without_warmup);
+    spans.extend(stages(record, run.index, round.index, &part));
+    // What encloses comes before what it encloses.
+    spans.sort_by(|a, b| {
+        let starts = a.start_ns.total_cmp(&b.start_ns);
+        a.track.cmp(&b.track).then(starts).then(b.length_ns.total_cmp(&a.length_ns))
+    });
     events(record, &context, round, spans, sink).map_err(failed)
 }
 
@@ -149,7 +156,7 @@ struct Span {
     start_ns: f64,
     /// Infinite: it never ended.
     length_ns: f64,
-    name: &'static str,
+    name: String,
     arguments: Value,
 }
 
@@ -170,7 +177,7 @@ fn spans(
                 track: (process(row.role), row.sample.thread),
                 start_ns: row.time_ns,
                 length_ns: row.value_ns,
-                name: observable.name(),
+                name: observable.name().to_owned(),
                 arguments: json!({
                     "sequence": row.sample.sequence,
                     "size_bytes": row.sample.size,
@@ -180,12 +187,42 @@ fn spans(
             });
         }
     }
-    // What encloses comes before what it encloses.
-    spans.sort_by(|a, b| {
-        let starts = a.start_ns.total_cmp(&b.start_ns);
-        a.track.cmp(&b.track).then(starts).then(b.length_ns.total_cmp(&a.length_ns))
-    });
     spans
+}
+
+/// The stages of the messages that `explain` kept in detail, each on the track of the end that
+/// works.
+fn stages(record: &Record, run: u32, round: u32, part: &RoundSamples) -> Vec<Span> {
+    let Some(found) = record.explanation.as_ref().filter(|found| found.run == run) else {
+        return Vec::new();
+    };
+    let is_shown = |one: &&SlowMessage| {
+        let has = |sample: &Sample| sample.sequence == one.sequence;
+        one.round == round && part.samples.iter().any(has)
+    };
+    let of_message = |one: &SlowMessage| {
+        let mut at = one.start_ns;
+        let spans = found.stages.iter().zip(&one.stages).map(|(stage, (ns, cpu))| {
+            let start_ns = at;
+            at += ns;
+            let role = if (stage.leg == 0) == stage.sends { "client" } else { "server" };
+            Span {
+                track: (process(role), 0),
+                start_ns,
+                length_ns: *ns,
+                name: stage.name.clone(),
+                arguments: json!({
+                    "sequence": one.sequence,
+                    "cpu": cpu,
+                    "ends_at": stage.ends_at,
+                    "cause": one.cause.cause.name(),
+                    "who": one.cause.who,
+                }),
+            }
+        });
+        spans.collect::<Vec<_>>()
+    };
+    found.slowest.iter().filter(is_shown).flat_map(of_message).collect()
 }
 
 fn process(role: &str) -> u32 {
@@ -265,7 +302,7 @@ fn events(
         }
         let (start, end) = (span.start_ns, span.start_ns + span.length_ns);
         let ts = || microseconds(start - epoch_ns);
-        let event = |ph| Event::new(span.name, ph, span.track);
+        let event = |ph| Event::new(&span.name, ph, span.track);
         open.retain(|other| *other > start);
         if !span.length_ns.is_finite() {
             put(&Event { ts: ts(), args: Some(&span.arguments), ..event("i") })?;

@@ -92,6 +92,7 @@ fn sections_of(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
     if record.plan.pairs.is_none() {
         sections.extend(view::results(record, patterns));
     }
+    sections.extend(view::explanation(record));
     sections.extend(view::study(record));
     sections.extend(view::clocks(record));
     sections.extend(view::together(record));

@@ -7,6 +7,7 @@ pub mod answer;
 mod citation;
 mod clocks;
 pub mod distribution;
+pub mod explain;
 mod figures;
 mod lead;
 mod names;
@@ -21,6 +22,7 @@ mod together;
 
 pub use citation::citation;
 pub use clocks::{notes as clock_notes, section as clocks};
+pub use explain::section as explanation;
 pub use lead::lead;
 pub use noise::{
     no_instrument, section as noise, sentence as noise_sentence, tables as noise_tables,

@@ -106,8 +106,11 @@ fn found(checkup: &Checkup) -> BTreeSet<&str> {
     checkup.findings.iter().map(|finding| finding.check.as_str()).collect()
 }
 
+/// What spoils a host.
+type Spoils = fn(&Fake, &mut Said);
+
 /// For each check what makes the good machine a bad one.
-const BAD: &[(&str, fn(&Fake, &mut Said))] = &[
+const BAD: &[(&str, Spoils)] = &[
     ("pcie_link", |fake, _| {
         fake.file(&format!("{IB}/device/current_link_speed"), "8.0 GT/s PCIe\n");
         fake.file(&format!("{IB}/device/current_link_width"), "8\n");

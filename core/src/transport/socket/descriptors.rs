@@ -3,8 +3,8 @@
 use super::RECEIVE_BYTES;
 use super::transport::SocketTransport;
 use crate::options::OptionDef;
-use crate::transport::Descriptor;
 use crate::transport::settings::{BUSY_POLL, DSCP, FAMILY, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
+use crate::transport::{Descriptor, KernelPath};
 use crate::units::Bytes;
 
 /// On unless said: a benchmark that waits for Nagle measures Nagle.
@@ -62,6 +62,7 @@ pub const TCP: Descriptor = Descriptor {
         BUSY_POLL,
     ],
     path: "send, the kernel's TCP and IP, recv: both copies included",
+    kernel_path: KernelPath::Segments,
     memory_beside_slots: |_| RECEIVE_BYTES as u64,
     available: |_| SocketTransport::TCP.available(),
     ..Descriptor::opened_by(|setup| SocketTransport::TCP.open(setup))
@@ -76,6 +77,7 @@ pub const UDP: Descriptor = Descriptor {
     ordered: false,
     settings: &[DSCP, INTERFACE, FAMILY, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "send, the kernel's UDP and IP, recv: both copies included",
+    kernel_path: KernelPath::Datagrams,
     memory_beside_slots: |_| 0,
     available: |_| SocketTransport::UDP.available(),
     open: |setup| SocketTransport::UDP.open(setup),
@@ -88,6 +90,7 @@ pub const UNIX: Descriptor = Descriptor {
     between_hosts: false,
     settings: &[SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "send, the kernel's socket queue, recv: both copies included",
+    kernel_path: KernelPath::LocalSocket,
     available: |_| SocketTransport::UNIX.available(),
     open: |setup| SocketTransport::UNIX.open(setup),
     ..TCP

@@ -1,0 +1,170 @@
+//! Why a message was slow: rules, each with its evidence.
+//!
+//! What a message took above the median is its excess. Each stage's excess is covered by what held
+//! up the CPU and the thread at its end, as long as it overlaps the stage; then by what the stage's
+//! own stamps say. The cause that covers the most is named, if it covers at least
+//! [`LEAST_SHARE`] of the excess. All else is not explained.
+
+use super::disturbance::{Disturbances, Held};
+use super::split::{RoundSplit, Split, Stamps};
+use super::{Cause, Named};
+use crate::host::trace::{Kind, Stamp, Trace};
+use std::collections::BTreeMap;
+
+/// The share of a message's excess that a cause must cover: what covers less than half explains
+/// less than what remains.
+pub const LEAST_SHARE: f64 = 0.5;
+/// What no interrupt, switch or other stamp explains is called a gap from this length on: caches
+/// and branch predictors cost less between two stamps.
+const LEAST_GAP_NS: f64 = 5_000.0;
+/// What a page fault without a disk costs at most.
+const FAULT_NS: f64 = 10_000.0;
+
+/// What is known of a round beside its messages.
+pub struct Evidence<'a> {
+    pub trace: &'a Trace,
+    pub stamps: &'a Stamps<'a>,
+    pub disturbances: &'a Disturbances,
+    /// Whether all is stamped that could fill a gap.
+    pub sees_all: bool,
+}
+
+/// The cause of a slow message, and the share of its excess that it covers.
+pub fn cause(
+    message: &Split,
+    round: &RoundSplit,
+    medians_ns: &[f64],
+    evidence: &Evidence<'_>,
+) -> (Named, f64) {
+    let mut covered: BTreeMap<Named, f64> = BTreeMap::new();
+    let mut excess_in_all = 0.0;
+    let mut from = message.start_ns;
+    for (number, stage_ns) in message.stages_ns.iter().enumerate() {
+        let to = from + stage_ns;
+        let excess = stage_ns - medians_ns.get(number).copied().unwrap_or(0.0);
+        excess_in_all += excess;
+        if excess > 0.0 {
+            let stage = Stage { message, round, number, from, to, excess };
+            for (named, ns) in stage.causes(evidence) {
+                *covered.entry(named).or_insert(0.0) += ns;
+            }
+        }
+        from = to;
+    }
+    match strongest(covered) {
+        Some((named, ns)) if ns >= LEAST_SHARE * excess_in_all && excess_in_all > 0.0 => {
+            (named, (ns / excess_in_all).min(1.0))
+        }
+        _ => (Named { cause: Cause::Unexplained, who: String::new() }, 0.0),
+    }
+}
+
+/// The cause that covers the most, whoever it was, and who had most of that: several tasks that ran
+/// one after the other are one cause.
+fn strongest(covered: BTreeMap<Named, f64>) -> Option<(Named, f64)> {
+    let mut causes: BTreeMap<Cause, (Named, f64, f64)> = BTreeMap::new();
+    for (named, ns) in covered {
+        let of_cause = causes.entry(named.cause).or_insert_with(|| (named.clone(), 0.0, 0.0));
+        if ns > of_cause.1 {
+            (of_cause.0, of_cause.1) = (named, ns);
+        }
+        of_cause.2 += ns;
+    }
+    let strongest = causes.into_values().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    Some((strongest.0, strongest.2))
+}
+
+/// A stage that took longer than it mostly does.
+struct Stage<'a> {
+    message: &'a Split,
+    round: &'a RoundSplit,
+    number: usize,
+    from: f64,
+    to: f64,
+    excess: f64,
+}
+
+impl Stage<'_> {
+    /// What covers its excess, and how much of it.
+    fn causes(&self, evidence: &Evidence<'_>) -> Vec<(Named, f64)> {
+        let (cpu, thread) = self.ends_on();
+        let held = [Held::Cpu(cpu), Held::Thread(thread)];
+        let overlaps = held
+            .into_iter()
+            .flat_map(|held| evidence.disturbances.within(held, self.from, self.to).into_iter());
+        let mut found: Vec<(Named, f64)> = Vec::new();
+        let mut left = self.excess;
+        let mut all: Vec<_> = overlaps.collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for (disturbance, overlap) in all {
+            let ns = overlap.min(left);
+            left -= ns;
+            found.push((disturbance.cause.clone(), ns));
+        }
+        found.extend(self.by_its_stamps(evidence, left));
+        found
+    }
+
+    /// The CPU and the thread that reach its end.
+    fn ends_on(&self) -> (u16, u32) {
+        let stage = &self.round.stages[self.number];
+        let cpu = self.message.cpus[self.number];
+        let [client, server] = self.message.threads;
+        let (sender, receiver) = if stage.leg == 0 { (client, server) } else { (server, client) };
+        match stage.kind {
+            Some(Kind::Switch | Kind::Copied | Kind::SysExit) | None => (cpu, receiver),
+            Some(Kind::SysEnter | Kind::Send) => (cpu, sender),
+            // In loopback the sender does the work of the receiving side as well.
+            Some(_) => (cpu, sender),
+        }
+    }
+
+    /// Stamps within it.
+    fn own_stamps<'e>(&self, evidence: &Evidence<'e>) -> impl Iterator<Item = &'e Stamp> {
+        let range = evidence.stamps.between(self.from, self.to);
+        evidence.stamps.all[range].iter()
+    }
+
+    /// What its stamps say of the rest of its excess.
+    fn by_its_stamps(&self, evidence: &Evidence<'_>, left: f64) -> Option<(Named, f64)> {
+        if left <= 0.0 {
+            return None;
+        }
+        let (cpu, thread) = self.ends_on();
+        let kind = self.round.stages[self.number].kind;
+        let has = |is: &dyn Fn(&Stamp) -> bool| self.own_stamps(evidence).any(is);
+        let named = |cause, who: String| Some((Named { cause, who }, left));
+        if has(&|stamp| stamp.kind == Kind::Retransmit) {
+            return named(Cause::Retransmission, "TCP sent a segment again".into());
+        }
+        if kind == Some(Kind::Xmit) && has(&|stamp| stamp.kind == Kind::Qdisc) {
+            return named(Cause::Qdisc, String::new());
+        }
+        if let Some(name) = self.deferred_to(evidence) {
+            return named(Cause::Deferred, name);
+        }
+        if has(&|stamp| stamp.kind == Kind::Migrate && stamp.flow == thread) {
+            return named(Cause::Migration, format!("to CPU {cpu}"));
+        }
+        if has(&|stamp| stamp.kind == Kind::Fault && stamp.tid == thread) {
+            return named(Cause::Fault, String::new()).map(|(named, ns)| (named, ns.min(FAULT_NS)));
+        }
+        let is_awake = kind != Some(Kind::Switch);
+        if left >= LEAST_GAP_NS && is_awake && evidence.sees_all {
+            return named(Cause::Gap, format!("CPU {cpu}"));
+        }
+        None
+    }
+
+    /// The thread of the kernel that did the network's work at its end.
+    fn deferred_to(&self, evidence: &Evidence<'_>) -> Option<String> {
+        let kind = self.round.stages[self.number].kind?;
+        let receives = [Kind::Receive, Kind::TcpProbe, Kind::Ready, Kind::Waking];
+        if !receives.contains(&kind) {
+            return None;
+        }
+        let last = self.own_stamps(evidence).filter(|stamp| stamp.kind == kind).last()?;
+        let name = evidence.trace.names.get(&last.tid)?;
+        (last.in_kernel_thread && name.starts_with("ksoftirqd")).then(|| name.clone())
+    }
+}

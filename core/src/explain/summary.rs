@@ -1,0 +1,304 @@
+//! From the messages of all rounds to the figures of an explanation.
+
+use super::causes::{Evidence, cause};
+use super::disturbance::Disturbances;
+use super::path::{Half, Step, begin};
+use super::split::{RoundSplit, StageDef, Stamps, is_measured, round_trips};
+use super::{BEST, Explanation, KernelClock, QUANTILES, SLOW, Slow, SlowMessage, StageFigures};
+use super::{Cause, Named};
+use crate::host::trace::{Kind, Trace};
+use crate::sample::RoundSamples;
+use crate::stats::quantile::rank;
+use std::collections::BTreeMap;
+
+/// Messages that are kept in detail.
+const MOST_SLOWEST: usize = 50;
+
+/// What was stamped in a round, and its samples.
+pub struct RoundTrace {
+    pub samples: RoundSamples,
+    pub trace: Trace,
+    pub clock: KernelClock,
+}
+
+/// What was stamped, and how.
+pub struct Tracing<'a> {
+    /// The way of a message.
+    pub steps: &'a [Step],
+    /// The trace point of each kind.
+    pub trace_points: &'a [(Kind, &'static str)],
+    /// Trace points that the kernel lacks.
+    pub missing: &'a [String],
+    /// Whether interrupts and switches were stamped, so that a gap is one.
+    pub sees_all: bool,
+}
+
+impl Tracing<'_> {
+    fn trace_point(&self, kind: Option<Kind>) -> &'static str {
+        let Some(kind) = kind else { return "" };
+        let found = self.trace_points.iter().find(|(known, _)| *known == kind);
+        found.map_or(kind.name(), |(_, name)| name)
+    }
+}
+
+/// Collects rounds with and without tracing.
+#[derive(Default)]
+pub struct Explainer {
+    traced: Vec<RoundTrace>,
+    untraced_ns: Vec<f64>,
+    untraced: u32,
+}
+
+/// A round whose messages were split.
+struct Done<'a> {
+    round: &'a RoundTrace,
+    stamps: Stamps<'a>,
+    split: RoundSplit,
+}
+
+impl Explainer {
+    /// Adds a traced round.
+    pub fn add(&mut self, round: RoundTrace) {
+        self.traced.push(round);
+    }
+
+    /// Adds a round that was not.
+    pub fn add_untraced(&mut self, samples: &RoundSamples) {
+        self.untraced = samples.run;
+        let own = samples.samples.iter().filter(|sample| is_measured(sample));
+        self.untraced_ns.extend(own.map(|sample| sample.receive_ns - sample.submit_ns));
+    }
+
+    /// What the rounds show; `None`: no message could be split, or no round ran without tracing.
+    pub fn explain(&mut self, tracing: &Tracing<'_>) -> Option<Explanation> {
+        let Tracing { steps, missing, sees_all, .. } = *tracing;
+        let begin = begin(steps, |kind| tracing.trace_points.iter().any(|(own, _)| *own == kind))?;
+        let rounds = self.traced.iter();
+        let done: Vec<Done<'_>> = rounds.map(|round| split(round, steps, begin)).collect();
+        // Rounds that pass other trace points than the first have no place in its table.
+        let stages = done.iter().find(|one| !one.split.messages.is_empty())?.split.stages.clone();
+        let alike = |one: &&Done<'_>| one.split.stages == stages;
+        let rounds: Vec<&Done<'_>> = done.iter().filter(alike).collect();
+        let all: Vec<Message<'_>> = rounds.iter().flat_map(|one| messages(one)).collect();
+        let mut totals: Vec<f64> = all.iter().map(|message| message.total_ns).collect();
+        totals.sort_by(f64::total_cmp);
+        self.untraced_ns.sort_by(f64::total_cmp);
+        // Without rounds to compare with nothing is known of what the stamps cost.
+        let untraced_p50_ns = at(&self.untraced_ns, 0.5)?;
+        let probes = Probes::new(&stages, &all, added_ns(&totals, &self.untraced_ns)?);
+        let figures = Figures::new(&stages, &all, &totals, &probes, tracing)?;
+        let slow: Vec<&Message<'_>> =
+            all.iter().filter(|message| message.total_ns > figures.slow_ns).collect();
+        let (slow_of_all, slowest) = slow_messages(&slow, &figures, sees_all);
+        let sum = |count: fn(&RoundSplit) -> u64| done.iter().map(|one| count(&one.split)).sum();
+        let error = |message: &Message<'_>| {
+            (message.stages_ns.iter().sum::<f64>() / message.total_ns - 1.0).abs()
+        };
+        Some(Explanation {
+            run: rounds.first()?.round.samples.run,
+            untraced: self.untraced,
+            messages: all.len() as u64,
+            incomplete: sum(|split| split.incomplete),
+            disordered: sum(|split| split.disordered),
+            beyond: sum(|split| split.beyond),
+            sum_error: all.iter().map(error).fold(0.0, f64::max),
+            anchor_ns: rounds.iter().map(|one| one.round.clock.error_ns).fold(0.0, f64::max),
+            factor: at(&totals, 0.5)? / untraced_p50_ns,
+            untraced_p50_ns,
+            stamps: probes.stamps,
+            probe_ns: probes.each_ns,
+            stages: figures.stages,
+            total: figures.total,
+            slow: slow_of_all,
+            slowest,
+            missing: missing.to_vec(),
+        })
+    }
+}
+
+fn split<'a>(round: &'a RoundTrace, steps: &[Step], begin: &Step) -> Done<'a> {
+    let stamps = Stamps::new(&round.trace, &round.clock);
+    let split = round_trips(&round.samples.samples, &stamps, steps, begin);
+    Done { round, stamps, split }
+}
+
+/// The value of a quantile by nearest rank, of values in rising order.
+fn at(sorted: &[f64], p: f64) -> Option<f64> {
+    let rank = rank(p, sorted.len() as u64).max(1);
+    sorted.get(rank as usize - 1).copied()
+}
+
+/// What tracing adds to a message: the least of the differences of p10 and p50. Where other work
+/// disturbs some rounds and not others, a difference has that in it too, and mostly that of p50.
+fn added_ns(traced: &[f64], untraced: &[f64]) -> Option<f64> {
+    let differences = [BEST, 0.5].map(|p| Some(at(traced, p)? - at(untraced, p)?));
+    differences.into_iter().try_fold(f64::INFINITY, |least, one| Some(least.min(one?)))
+}
+
+/// A message of any round.
+struct Message<'a> {
+    done: &'a Done<'a>,
+    number: usize,
+    total_ns: f64,
+    stages_ns: &'a [f64],
+}
+
+fn messages<'a>(done: &'a Done<'a>) -> impl Iterator<Item = Message<'a>> {
+    done.split.messages.iter().enumerate().map(move |(number, own)| Message {
+        done,
+        number,
+        total_ns: own.total_ns,
+        stages_ns: &own.stages_ns,
+    })
+}
+
+/// What the probes add: the same for each stamp of the way.
+struct Probes {
+    each_ns: f64,
+    stamps: f64,
+}
+
+impl Probes {
+    fn new(stages: &[StageDef], all: &[Message<'_>], difference_ns: f64) -> Probes {
+        let stamps: usize = all
+            .iter()
+            .map(|message| message.done.split.messages[message.number].stamps.len())
+            .sum();
+        let own = stages.len().saturating_sub(1).max(1) as f64;
+        let each_ns = (difference_ns / own).max(0.0);
+        Probes { each_ns, stamps: stamps as f64 / all.len().max(1) as f64 }
+    }
+
+    /// The stages of a message without what the stamp at the begin of each adds, and last of all
+    /// what that is together. Their sum stays.
+    fn apart(&self, stages_ns: &[f64]) -> Vec<f64> {
+        let mut own = stages_ns.to_vec();
+        let mut together = 0.0;
+        for stage in own.iter_mut().skip(1) {
+            let added = self.each_ns.min(*stage);
+            *stage -= added;
+            together += added;
+        }
+        own.push(together);
+        own
+    }
+}
+
+/// Figures of all stages.
+struct Figures {
+    stages: Vec<StageFigures>,
+    total: StageFigures,
+    /// Of the stages as they were stamped.
+    medians_ns: Vec<f64>,
+    slow_ns: f64,
+}
+
+impl Figures {
+    fn new(
+        defs: &[StageDef],
+        all: &[Message<'_>],
+        totals: &[f64],
+        probes: &Probes,
+        tracing: &Tracing<'_>,
+    ) -> Option<Figures> {
+        let (best_ns, slow_ns) = (at(totals, BEST)?, at(totals, SLOW)?);
+        let apart: Vec<Vec<f64>> =
+            all.iter().map(|message| probes.apart(message.stages_ns)).collect();
+        let is_best = |message: &Message<'_>| message.total_ns <= best_ns;
+        let is_slow = |message: &Message<'_>| message.total_ns > slow_ns;
+        let mean = |is: &dyn Fn(&Message<'_>) -> bool, value: &dyn Fn(usize) -> f64| {
+            let own = all.iter().enumerate().filter(|(_, message)| is(message));
+            let values: Vec<f64> = own.map(|(at, _)| value(at)).collect();
+            values.iter().sum::<f64>() / values.len().max(1) as f64
+        };
+        let figures = |number: usize, def: Option<&StageDef>| {
+            let sorted = sorted(apart.iter().map(|stages| stages[number]));
+            let value = |at: usize| apart[at][number];
+            StageFigures {
+                leg: def.map_or(0, |def| def.leg as u32),
+                name: def.map_or_else(|| "probes".to_owned(), |def| def.name.clone()),
+                sends: def.is_some_and(|def| def.half == Half::Send),
+                ends_at: tracing.trace_point(def.and_then(|def| def.kind)).to_owned(),
+                quantiles_ns: quantiles(&sorted),
+                best_ns: mean(&is_best, &value),
+                slow_ns: mean(&is_slow, &value),
+                cpus: def.map_or_else(Vec::new, |_| cpus(all, number)),
+            }
+        };
+        let stages = defs.iter().enumerate().map(|(at, def)| figures(at, Some(def)));
+        let stages = stages.chain([figures(defs.len(), None)]).collect();
+        let total = StageFigures {
+            name: "total".to_owned(),
+            quantiles_ns: quantiles(totals),
+            best_ns: mean(&is_best, &|at| all[at].total_ns),
+            slow_ns: mean(&is_slow, &|at| all[at].total_ns),
+            ..StageFigures::default()
+        };
+        let median =
+            |number: usize| at(&sorted(all.iter().map(|message| message.stages_ns[number])), 0.5);
+        let medians_ns = (0..defs.len()).map(median).collect::<Option<_>>()?;
+        Some(Figures { stages, total, medians_ns, slow_ns })
+    }
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn quantiles(sorted: &[f64]) -> Vec<f64> {
+    QUANTILES.iter().filter_map(|p| at(sorted, *p)).collect()
+}
+
+/// On which CPUs a stage ended, most often first.
+fn cpus(all: &[Message<'_>], number: usize) -> Vec<(u32, u64)> {
+    let mut counts = BTreeMap::new();
+    for message in all {
+        let cpu = message.done.split.messages[message.number].cpus[number];
+        *counts.entry(u32::from(cpu)).or_insert(0) += 1;
+    }
+    let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(cpu, count)| (std::cmp::Reverse(*count), *cpu));
+    counts
+}
+
+/// The causes of slow messages, and the slowest in detail.
+fn slow_messages(
+    slow: &[&Message<'_>],
+    figures: &Figures,
+    sees_all: bool,
+) -> (Slow, Vec<SlowMessage>) {
+    let mut counts: BTreeMap<Named, u64> = BTreeMap::new();
+    let mut detailed = Vec::new();
+    let mut disturbances: BTreeMap<u32, Disturbances> = BTreeMap::new();
+    for message in slow {
+        let Done { round, stamps, split } = message.done;
+        let found = disturbances
+            .entry(round.samples.round)
+            .or_insert_with(|| Disturbances::new(&round.trace, stamps));
+        let evidence = Evidence { trace: &round.trace, stamps, disturbances: found, sees_all };
+        let own = &split.messages[message.number];
+        let (named, covered) = cause(own, split, &figures.medians_ns, &evidence);
+        *counts.entry(named.clone()).or_insert(0) += 1;
+        let cpus = own.cpus.iter().map(|cpu| u32::from(*cpu));
+        detailed.push(SlowMessage {
+            round: round.samples.round,
+            sequence: round.samples.samples[own.sample].sequence,
+            start_ns: own.start_ns,
+            total_ns: own.total_ns,
+            stages: own.stages_ns.iter().copied().zip(cpus).collect(),
+            cause: named,
+            covered,
+        });
+    }
+    let mut causes: Vec<(Named, u64)> = counts.into_iter().collect();
+    // What is not explained comes last.
+    causes.sort_by_key(|(named, count)| {
+        (named.cause == Cause::Unexplained, std::cmp::Reverse(*count))
+    });
+    detailed.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    detailed.truncate(MOST_SLOWEST);
+    let count = slow.len() as u64;
+    (Slow { count, above_ns: figures.slow_ns, causes }, detailed)
+}

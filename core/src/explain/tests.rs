@@ -1,0 +1,331 @@
+//! Messages whose stamps are made up: stages and causes with known answers.
+
+use super::causes::{Evidence, cause};
+use super::disturbance::{Disturbances, Held};
+use super::path::{begin, steps};
+use super::split::{RoundSplit, Stamps, round_trips};
+use super::{Cause, Explainer, KernelClock, Named, RoundTrace, Tracing};
+use crate::clock::{Anchor, TickSpan, Ticks, Timebase};
+use crate::host::trace::{Kind, Stamp, Trace};
+use crate::sample::{Flags, RoundSamples, Sample};
+use crate::transport::KernelPath;
+
+const CLIENT: u32 = 100;
+const SERVER: u32 = 200;
+const OTHER: u32 = 300;
+const THERE: u32 = 5000 << 16 | 6000;
+const BACK: u32 = 6000 << 16 | 5000;
+
+/// The nanoseconds of one clock are those of the other, from 0 on.
+fn clock() -> KernelClock {
+    let anchor = |at| Anchor { ticks: Ticks(at), raw_ns: at, half_width: TickSpan(15) };
+    KernelClock::new(anchor(0), anchor(1 << 40), &Timebase::nanoseconds(Ticks(0)))
+}
+
+fn stamp(time_ns: u64, kind: Kind, tid: u32, flow: u32) -> Stamp {
+    let cpu = u16::from(tid == SERVER);
+    let length = 64;
+    Stamp { time_ns, tid, flow, number: 0, length, cpu, kind, in_kernel_thread: false }
+}
+
+/// One leg of a message that polls: each step after so many ns.
+fn leg(at: u64, sender: u32, receiver: u32, flow: u32, steps_ns: [u64; 8]) -> Vec<Stamp> {
+    let kinds = [
+        Kind::Send,
+        Kind::Queue,
+        Kind::Xmit,
+        Kind::NetifRx,
+        Kind::Receive,
+        Kind::TcpProbe,
+        Kind::Ready,
+        Kind::Copied,
+    ];
+    let mut at = at;
+    let one = |(kind, ns): (Kind, u64)| {
+        at += ns;
+        stamp(at, kind, if kind == Kind::Copied { receiver } else { sender }, flow)
+    };
+    kinds.into_iter().zip(steps_ns).map(one).collect()
+}
+
+const USUAL: [u64; 8] = [100, 200, 30, 40, 50, 60, 70, 300];
+
+/// A round trip that begins at an instant: its sample and its stamps.
+fn message(sequence: u64, at: u64, there: [u64; 8], back: [u64; 8]) -> (Sample, Vec<Stamp>) {
+    let mut stamps = leg(at, CLIENT, SERVER, THERE, there);
+    let turn = at + there.iter().sum::<u64>();
+    stamps.extend(leg(turn, SERVER, CLIENT, BACK, back));
+    let end = (turn + back.iter().sum::<u64>() + 80) as f64;
+    let none = f64::NAN;
+    (Sample::new(sequence, 64, [none, at as f64, none, end, none], Flags::default()), stamps)
+}
+
+/// A round of usual messages, 10 us apart, but for some.
+fn round(
+    messages: u64,
+    special: impl Fn(u64) -> Option<([u64; 8], [u64; 8])>,
+    more: Vec<Stamp>,
+) -> (Vec<Sample>, Trace) {
+    let (mut samples, mut stamps, mut at) = (Vec::new(), more, 1_000);
+    for number in 0..messages {
+        let (there, back) = special(number).unwrap_or((USUAL, USUAL));
+        let (sample, own) = message(number, at, there, back);
+        at = sample.receive_ns as u64 + 10_000;
+        samples.push(sample);
+        stamps.extend(own);
+    }
+    stamps.sort_by_key(|stamp| stamp.time_ns);
+    let names = [(OTHER, "hog"), (17, "ksoftirqd/1")];
+    let names = names.into_iter().map(|(tid, name)| (tid, name.to_owned())).collect();
+    let interrupts = [(33, "IRQ 33 (eth0)".to_owned())].into_iter().collect();
+    (samples, Trace { stamps, full_ns: None, names, interrupts })
+}
+
+/// With the first step that these stamps have.
+fn splits(samples: &[Sample], stamps: &Stamps<'_>) -> RoundSplit {
+    let steps = steps(KernelPath::Segments);
+    let has = |kind| stamps.all.iter().any(|stamp| stamp.kind == kind);
+    round_trips(samples, stamps, steps, begin(steps, has).unwrap())
+}
+
+fn split_of(samples: &[Sample], trace: &Trace) -> RoundSplit {
+    splits(samples, &Stamps::new(trace, &clock()))
+}
+
+#[test]
+fn stages_are_the_times_between_stamps_and_add_up_to_the_measured_time() {
+    let (samples, trace) = round(10, |_| None, Vec::new());
+    let found = split_of(&samples, &trace);
+    assert_eq!((found.messages.len(), found.incomplete, found.disordered), (10, 0, 0));
+    let names: Vec<&str> = found.stages.iter().map(|stage| stage.name.as_str()).collect();
+    let leg = [
+        "TCP and IP send",
+        "device queue (qdisc)",
+        "driver",
+        "SoftIRQ and NAPI",
+        "IP receive",
+        "TCP receive",
+        "poll and copy",
+    ];
+    let first = ["application call, system call"];
+    let second = ["return, application call, system call"];
+    let last = ["return, to the application"];
+    let expected = [&first[..], &leg, &second, &leg, &last].concat();
+    assert_eq!(names, expected);
+    let one = &found.messages[3];
+    let usual = USUAL.map(|ns| ns as f64);
+    assert_eq!(one.stages_ns, [&usual[..], &usual, &[80.0]].concat());
+    assert_eq!(one.stages_ns.iter().sum::<f64>(), one.total_ns);
+    assert_eq!(one.threads, [CLIENT, SERVER]);
+}
+
+#[test]
+fn messages_without_a_stamp_or_with_stamps_out_of_order_are_left_out_and_counted() {
+    let (samples, mut trace) = round(10, |_| None, Vec::new());
+    let of_message = |number: usize, kind: Kind| {
+        let from = samples[number].submit_ns as u64;
+        trace.stamps.iter().position(|one| one.time_ns >= from && one.kind == kind).unwrap()
+    };
+    let (lacks, early) = (of_message(2, Kind::Receive), of_message(5, Kind::Receive));
+    // It shows a time before the stamp before it.
+    let sent = trace.stamps[of_message(5, Kind::Send)].time_ns;
+    trace.stamps[early].time_ns = sent - 1;
+    trace.stamps.remove(lacks);
+    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    let found = split_of(&samples, &trace);
+    assert_eq!((found.messages.len(), found.incomplete, found.disordered), (8, 1, 1));
+    // The memory was full after the seventh.
+    let end = samples[6].receive_ns as u64 + 1;
+    trace.stamps.retain(|stamp| stamp.time_ns < end);
+    trace.full_ns = Some(end);
+    assert_eq!(split_of(&samples, &trace).beyond, 3);
+}
+
+#[test]
+fn a_trace_point_that_a_kernel_lacks_is_merged_into_the_next() {
+    let (samples, mut trace) = round(10, |_| None, Vec::new());
+    trace.stamps.retain(|stamp| stamp.kind != Kind::TcpProbe);
+    let found = split_of(&samples, &trace);
+    assert_eq!(found.messages.len(), 10);
+    let merged = found.stages.iter().position(|one| one.name == "IP receive, TCP receive");
+    assert_eq!(found.messages[0].stages_ns[merged.unwrap()], 130.0);
+}
+
+#[test]
+fn a_kernel_without_the_first_trace_point_and_the_last_shows_the_stages_between() {
+    let (samples, mut trace) = round(10, |_| None, Vec::new());
+    trace.stamps.retain(|stamp| !matches!(stamp.kind, Kind::Send | Kind::Ready));
+    let found = split_of(&samples, &trace);
+    assert_eq!((found.messages.len(), found.incomplete, found.disordered), (10, 0, 0));
+    let first = &found.stages[0];
+    assert_eq!(first.name, "application call, system call, TCP and IP send");
+    assert_eq!(found.messages[0].stages_ns[0], 300.0);
+    assert!(found.stages.iter().any(|one| one.name == "TCP receive, poll and copy"));
+}
+
+#[test]
+fn a_thread_that_slept_has_a_stage_for_its_wake_up() {
+    let slept = |_| Some(([100, 200, 30, 40, 50, 60, 70, 9_000], USUAL));
+    let (samples, mut trace) = round(200, slept, Vec::new());
+    let ready: Vec<u64> = trace.stamps.iter().filter(|s| is_ready(s)).map(|s| s.time_ns).collect();
+    for at in ready {
+        trace.stamps.push(stamp(at + 20, Kind::Waking, CLIENT, SERVER));
+        let takes = Stamp { length: 2, ..stamp(at + 8_000, Kind::Switch, 0, SERVER) };
+        trace.stamps.push(Stamp { cpu: 1, ..takes });
+    }
+    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    let found = split_of(&samples, &trace);
+    let of = |name: &str| {
+        let at = found.stages.iter().position(|one| one.name == name).unwrap();
+        found.messages[0].stages_ns[at]
+    };
+    assert_eq!(
+        [of("wake-up call"), of("wake-up"), of("running and copy")],
+        [20.0, 7_980.0, 1_000.0]
+    );
+}
+
+fn is_ready(stamp: &Stamp) -> bool {
+    stamp.kind == Kind::Ready && stamp.flow == THERE
+}
+
+/// The cause of message 50 of 100, whose server takes longer to copy.
+fn cause_of(extra_ns: u64, more: impl Fn(u64) -> Vec<Stamp>) -> (Named, f64) {
+    let slow =
+        |number| (number == 50).then_some(([100, 200, 30, 40, 50, 60, 70, 300 + extra_ns], USUAL));
+    let (samples, mut trace) = round(100, slow, Vec::new());
+    // When the message was readable.
+    let ready = samples[50].submit_ns as u64 + 550;
+    trace.stamps.extend(more(ready));
+    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    let clock = clock();
+    let stamps = Stamps::new(&trace, &clock);
+    let split = splits(&samples, &stamps);
+    let disturbances = Disturbances::new(&trace, &stamps);
+    let evidence =
+        Evidence { trace: &trace, stamps: &stamps, disturbances: &disturbances, sees_all: true };
+    let usual = USUAL.map(|ns| ns as f64);
+    let medians = [&usual[..], &usual, &[80.0]].concat();
+    cause(&split.messages[50], &split, &medians, &evidence)
+}
+
+/// A thread leaves its CPU in a state for another.
+fn leaves(at: u64, tid: u32, state: u32, next: u32) -> Stamp {
+    Stamp { number: state, length: 1, ..stamp(at, Kind::Switch, tid, next) }
+}
+
+fn comes(at: u64, before: u32, tid: u32) -> Stamp {
+    Stamp { length: 2, cpu: 1, ..stamp(at, Kind::Switch, before, tid) }
+}
+
+fn named(cause: Cause, who: &str) -> Named {
+    Named { cause, who: who.to_owned() }
+}
+
+#[test]
+fn a_task_that_took_the_cpu_is_named() {
+    let preempted =
+        |ready| vec![leaves(ready + 50, SERVER, 0, OTHER), comes(ready + 9_950, OTHER, SERVER)];
+    let (found, covered) = cause_of(10_000, preempted);
+    assert_eq!(found, named(Cause::Task, "hog, on CPU 1"));
+    assert!(covered > 0.9, "{covered}");
+    // It ran for a quarter of the time alone.
+    let short =
+        |ready| vec![leaves(ready + 50, SERVER, 0, OTHER), comes(ready + 1_050, OTHER, SERVER)];
+    assert_eq!(cause_of(4_000, short).0.cause, Cause::Unexplained);
+}
+
+#[test]
+fn a_stopped_process_an_interrupt_and_a_gap_are_told_apart() {
+    let stopped =
+        |ready| vec![leaves(ready + 50, SERVER, 0x104, 0), comes(ready + 250_000, 0, SERVER)];
+    assert_eq!(cause_of(250_000, stopped).0.cause, Cause::Stopped);
+    let interrupt = |ready| {
+        let entry = stamp(ready + 50, Kind::IrqEntry, SERVER, 0);
+        let entry = Stamp { number: 33, ..entry };
+        vec![entry, Stamp { kind: Kind::IrqExit, time_ns: ready + 8_050, ..entry }]
+    };
+    assert_eq!(cause_of(10_000, interrupt).0, named(Cause::Interrupt, "IRQ 33 (eth0)"));
+    // The same on a CPU that had nothing to do with it.
+    let elsewhere = |ready| -> Vec<Stamp> {
+        interrupt(ready).into_iter().map(|stamp| Stamp { cpu: 7, ..stamp }).collect()
+    };
+    assert_eq!(cause_of(10_000, elsewhere).0, named(Cause::Gap, "CPU 1"));
+    assert_eq!(cause_of(1_000, |_| Vec::new()).0.cause, Cause::Unexplained);
+}
+
+#[test]
+fn a_wake_up_of_an_idle_cpu_is_not_a_task() {
+    let idle = |ready| {
+        vec![
+            leaves(ready - 5_000, SERVER, 1, 0),
+            Stamp { kind: Kind::Waking, ..stamp(ready + 10, Kind::Waking, CLIENT, SERVER) },
+            comes(ready + 9_000, 0, SERVER),
+        ]
+    };
+    assert_eq!(cause_of(10_000, idle).0, named(Cause::Idle, "CPU 1"));
+}
+
+#[test]
+fn network_work_that_was_left_to_ksoftirqd_is_named() {
+    let slow = |number| (number == 50).then_some(([100, 200, 30, 40, 20_050, 60, 70, 300], USUAL));
+    let (samples, mut trace) = round(100, slow, Vec::new());
+    let at = samples[50].submit_ns as u64 + 370 + 20_050;
+    for stamp in &mut trace.stamps {
+        if stamp.time_ns == at && stamp.kind == Kind::Receive {
+            (stamp.tid, stamp.in_kernel_thread) = (17, true);
+        }
+    }
+    let clock = clock();
+    let stamps = Stamps::new(&trace, &clock);
+    let split = splits(&samples, &stamps);
+    let disturbances = Disturbances::new(&trace, &stamps);
+    let evidence =
+        Evidence { trace: &trace, stamps: &stamps, disturbances: &disturbances, sees_all: true };
+    let found = cause(&split.messages[50], &split, &[60.0; 17], &evidence);
+    assert_eq!(found.0, named(Cause::Deferred, "ksoftirqd/1"));
+}
+
+#[test]
+fn an_interval_that_began_long_before_is_found() {
+    let long = vec![leaves(10, SERVER, 0, OTHER), comes(500_000, OTHER, SERVER)];
+    let (_, trace) = round(5, |_| None, long);
+    let clock = clock();
+    let stamps = Stamps::new(&trace, &clock);
+    let found = Disturbances::new(&trace, &stamps);
+    let within = found.within(Held::Thread(SERVER), 400_000.0, 400_100.0);
+    assert_eq!(within.len(), 1);
+    assert_eq!(within[0].1, 100.0);
+    assert!(found.within(Held::Thread(CLIENT), 0.0, 1e9).is_empty());
+}
+
+#[test]
+fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
+    let mut explainer = Explainer::default();
+    let (samples, trace) = round(2_000, |_| None, Vec::new());
+    let traced = RoundSamples { run: 1, round: 0, samples: samples.clone() };
+    let total = samples[0].receive_ns - samples[0].submit_ns;
+    // Without tracing each message took 160 ns less: 10 for each of 16 stamps.
+    let without = samples.iter().map(|sample| {
+        let mut sample = *sample;
+        sample.receive_ns -= 160.0;
+        sample
+    });
+    explainer.add_untraced(&RoundSamples { run: 0, round: 0, samples: without.collect() });
+    explainer.add(RoundTrace { samples: traced, trace, clock: clock() });
+    let found = explainer.explain(&Tracing {
+        steps: steps(KernelPath::Segments),
+        trace_points: &[(Kind::Send, "send"), (Kind::Copied, "sock_recv_length")],
+        missing: &["tcp_probe".to_owned()],
+        sees_all: true,
+    });
+    let found = found.unwrap();
+    let copies = found.stages.iter().filter(|stage| stage.ends_at == "sock_recv_length").count();
+    assert_eq!(copies, 2);
+    assert_eq!((found.messages, found.probe_ns, found.missing.len()), (2_000, 10.0, 1));
+    let last = found.stages.last().unwrap();
+    assert_eq!((last.name.as_str(), last.quantiles_ns[3]), ("probes", 160.0));
+    let sum: f64 = found.stages.iter().map(|stage| stage.quantiles_ns[3]).sum();
+    assert_eq!(sum, total);
+    assert!(found.sum_error < 1e-12 && found.factor > 1.0);
+}

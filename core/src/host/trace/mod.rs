@@ -1,0 +1,358 @@
+//! Stamps of the kernel: when threads of ours, and packets of their sockets, passed its trace
+//! points.
+//!
+//! Takes nothing; gives a [`Trace`] for the time between [`Tracer::attach`] and
+//! [`Tracer::detach`]. The programs that write the stamps are in `stamps.bpf.c`, committed with
+//! their object. Each hangs at one trace point and is optional: what this kernel lacks is in
+//! [`Tracer::missing`].
+//!
+//! Must never: be attached while something is measured that is not to be explained. A stamp takes
+//! some 50 to 90 ns, which the message waits for.
+
+mod memory;
+
+use aya::maps::{HashMap, Map};
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader};
+use memory::Memory;
+use std::collections::BTreeMap;
+
+/// Bytes that an ELF reader may take for words.
+macro_rules! include_bytes_aligned {
+    ($path:literal) => {{
+        #[repr(C, align(32))]
+        struct Aligned<B: ?Sized>(B);
+        static ALIGNED: &Aligned<[u8]> = &Aligned(*include_bytes!($path));
+        &ALIGNED.0
+    }};
+}
+
+/// Bytes of /proc/interrupts that are read: a line of 10 bytes a CPU for each of 2000 interrupts.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// The programs, made by `xtask bpf`.
+static OBJECT: &[u8] = include_bytes_aligned!("stamps.bpf.o");
+
+crate::options::named_enum! {
+    /// A trace point, in the order of the numbers in `stamps.bpf.h` (from 1).
+    pub enum Kind {
+        /// A thread of ours hands bytes to TCP.
+        Send = "tcp_sendmsg_locked",
+        /// A packet reaches its network device.
+        Queue = "net_dev_queue",
+        /// The driver takes a packet.
+        Xmit = "net_dev_start_xmit",
+        /// A device without interrupts (loopback, veth) hands a packet to this host.
+        NetifRx = "netif_rx",
+        /// The driver of an adapter hands a packet to GRO.
+        Gro = "napi_gro_receive_entry",
+        /// The stack takes a packet.
+        Receive = "netif_receive_skb",
+        /// TCP takes a segment.
+        TcpProbe = "tcp_probe",
+        /// A socket tells its owner that there is something to read.
+        Ready = "sk_data_ready",
+        /// A thread of ours is woken.
+        Waking = "sched_waking",
+        /// A thread of ours leaves or takes a CPU.
+        Switch = "sched_switch",
+        /// A thread of ours has copied bytes from a socket.
+        Copied = "tcp_rcv_space_adjust",
+        /// An interrupt of a device begins.
+        IrqEntry = "irq_handler_entry",
+        /// It ends.
+        IrqExit = "irq_handler_exit",
+        /// The timer interrupt of a CPU begins.
+        TimerEntry = "local_timer_entry",
+        /// It ends.
+        TimerExit = "local_timer_exit",
+        /// A SoftIRQ that is not of the network begins.
+        SoftirqEntry = "softirq_entry",
+        /// It ends.
+        SoftirqExit = "softirq_exit",
+        /// A thread of ours is moved to another CPU.
+        Migrate = "sched_migrate_task",
+        /// A thread of ours touches a page that is not mapped.
+        Fault = "page_fault_user",
+        /// TCP sends again what a socket of ours has sent.
+        Retransmit = "tcp_retransmit_skb",
+        /// A thread of ours enters the kernel.
+        SysEnter = "sys_enter",
+        /// It returns.
+        SysExit = "sys_exit",
+        /// A packet waits in the queue of its network device.
+        Qdisc = "qdisc_enqueue",
+    }
+}
+
+impl Kind {
+    fn from_number(number: u8) -> Option<Kind> {
+        Kind::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+}
+
+/// What one program wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// The thread that ran, by its number in the initial PID namespace. Of a switch: the one that
+    /// leaves.
+    pub tid: u32,
+    /// Of a packet or socket: source port << 16 | destination port. Of the scheduler: the thread
+    /// that is woken, moved, or takes the CPU.
+    pub flow: u32,
+    /// Of TCP: a sequence number. Of a switch: the state of the thread that leaves. Of interrupts:
+    /// their number. Of a migration: the CPU.
+    pub number: u32,
+    /// Of a packet: payload bytes. Of a switch: bit 0 set where the thread that leaves is ours,
+    /// bit 1 where the one that comes is.
+    pub length: u32,
+    /// The CPU.
+    pub cpu: u16,
+    /// Where.
+    pub kind: Kind,
+    /// Whether a thread of the kernel ran.
+    pub in_kernel_thread: bool,
+}
+
+/// The stamps of a round.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// In the order of time.
+    pub stamps: Vec<Stamp>,
+    /// When the memory of a CPU was full, of several the first; `None`: nothing is missing.
+    pub full_ns: Option<u64>,
+    /// Names of threads that are not ours.
+    pub names: BTreeMap<u32, String>,
+    /// Names of interrupts by their number, as /proc/interrupts has them.
+    pub interrupts: BTreeMap<u32, String>,
+}
+
+/// Why nothing is traced.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The kernel refuses.
+    #[error(
+        "the kernel allows no tracing ({0}): run as root, or give the program CAP_BPF and \
+         CAP_PERFMON (docs/explain.md)"
+    )]
+    NotAllowed(String),
+    /// The kernel has no types, or no trace points.
+    #[error("this kernel cannot be traced: {0}")]
+    NotSupported(String),
+}
+
+/// A program: its name in the object, and its trace point.
+struct Program {
+    function: &'static str,
+    kind: Kind,
+    trace_point: &'static str,
+    link: Option<BtfTracePointLinkId>,
+}
+
+/// The loaded programs.
+pub struct Tracer {
+    ebpf: Ebpf,
+    programs: Vec<Program>,
+    memory: Memory,
+    missing: Vec<String>,
+}
+
+crate::options::named_enum! {
+    /// The trace point that shows that bytes were copied to a thread.
+    pub enum CopiedAt {
+        /// Of TCP.
+        Stream = "tcp_rcv_space_adjust",
+        /// Of sockets within this host.
+        Local = "skb_copy_datagram_iovec",
+        /// Of UDP: the end of the call, since a small datagram passes none before.
+        Datagram = "sock_recv_length",
+    }
+}
+
+impl CopiedAt {
+    fn function(self) -> &'static str {
+        match self {
+            CopiedAt::Stream => "wg_tcp_copied",
+            CopiedAt::Local => "wg_copied",
+            CopiedAt::Datagram => "wg_received",
+        }
+    }
+}
+
+/// All functions of the object; for [`Kind::Copied`] that of [`CopiedAt`].
+const FUNCTIONS: [(&str, Kind); 24] = [
+    ("wg_send", Kind::Send),
+    ("wg_queue", Kind::Queue),
+    ("wg_xmit", Kind::Xmit),
+    ("wg_netif_rx", Kind::NetifRx),
+    ("wg_gro", Kind::Gro),
+    ("wg_receive", Kind::Receive),
+    ("wg_tcp_probe", Kind::TcpProbe),
+    ("wg_ready", Kind::Ready),
+    ("wg_waking", Kind::Waking),
+    ("wg_switch", Kind::Switch),
+    ("wg_tcp_copied", Kind::Copied),
+    ("wg_irq_entry", Kind::IrqEntry),
+    ("wg_irq_exit", Kind::IrqExit),
+    ("wg_timer_entry", Kind::TimerEntry),
+    ("wg_timer_exit", Kind::TimerExit),
+    ("wg_softirq_entry", Kind::SoftirqEntry),
+    ("wg_softirq_exit", Kind::SoftirqExit),
+    ("wg_migrate", Kind::Migrate),
+    ("wg_fault", Kind::Fault),
+    ("wg_retransmit", Kind::Retransmit),
+    ("wg_sys_enter", Kind::SysEnter),
+    ("wg_sys_exit", Kind::SysExit),
+    ("wg_qdisc", Kind::Qdisc),
+    ("wg_fork", Kind::Switch),
+];
+
+/// Without which nothing can be told apart: whose a thread is.
+const FORK: &str = "wg_fork";
+
+impl Tracer {
+    /// Loads the programs for these trace points.
+    ///
+    /// # Errors
+    /// The kernel does not allow it, or has no types of its own (`CONFIG_DEBUG_INFO_BTF`).
+    pub fn load(wanted: &[Kind], copied: CopiedAt) -> Result<Tracer, TraceError> {
+        let btf = Btf::from_sys_fs().map_err(|error| TraceError::NotSupported(whole(&error)))?;
+        let slots = memory::slots();
+        let mut ebpf = EbpfLoader::new()
+            .btf(Some(&btf))
+            .map_max_entries("stamps", slots.saturating_mul(memory::cpus()))
+            .load(OBJECT)
+            .map_err(|error| TraceError::NotAllowed(whole(&error)))?;
+        let memory = Memory::map(&ebpf, slots)?;
+        let (mut programs, mut missing) = (Vec::new(), Vec::new());
+        let functions = FUNCTIONS.iter().copied().map(|(function, kind)| match kind {
+            Kind::Copied => (copied.function(), kind, copied.name()),
+            _ if function == FORK => (function, kind, "sched_process_fork"),
+            _ => (function, kind, kind.name()),
+        });
+        for (function, kind, trace_point) in functions {
+            if function != FORK && !wanted.contains(&kind) {
+                continue;
+            }
+            match load_program(&mut ebpf, function, trace_point, &btf) {
+                Ok(()) => programs.push(Program { function, kind, trace_point, link: None }),
+                Err(error) if function == FORK => {
+                    return Err(TraceError::NotAllowed(error.trim().to_owned()));
+                }
+                Err(why) => missing.push(format!("{trace_point}{why}")),
+            }
+        }
+        Ok(Tracer { ebpf, programs, memory, missing })
+    }
+
+    /// Trace points that were wanted and that this kernel lacks, or whose program it refused.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// What stamps, each with its trace point.
+    pub fn programs(&self) -> Vec<(Kind, &'static str)> {
+        let all = self.programs.iter().filter(|program| program.function != FORK);
+        all.map(|program| (program.kind, program.trace_point)).collect()
+    }
+
+    /// Begins to stamp what processes do that this one starts from now on.
+    ///
+    /// # Errors
+    /// The kernel refuses to attach a program.
+    pub fn attach(&mut self) -> Result<(), TraceError> {
+        self.memory.clear()?;
+        for program in &mut self.programs {
+            if program.link.is_none() {
+                let found = trace_point(&mut self.ebpf, program.function)?;
+                let link = found.attach().map_err(|e| TraceError::NotAllowed(whole(&e)))?;
+                program.link = Some(link);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops, and gives what was stamped; nothing where it was not attached.
+    ///
+    /// # Errors
+    /// A program cannot be detached.
+    pub fn detach(&mut self) -> Result<Trace, TraceError> {
+        let mut was_attached = false;
+        for program in &mut self.programs {
+            if let Some(link) = program.link.take() {
+                let found = trace_point(&mut self.ebpf, program.function)?;
+                found.detach(link).map_err(|e| TraceError::NotAllowed(whole(&e)))?;
+                was_attached = true;
+            }
+        }
+        if !was_attached {
+            return Ok(Trace::default());
+        }
+        let (stamps, full_ns) = self.memory.stamps();
+        Ok(Trace { stamps, full_ns, names: self.names(), interrupts: interrupts() })
+    }
+
+    fn names(&self) -> BTreeMap<u32, String> {
+        let Some(map @ Map::LruHashMap(_)) = self.ebpf.map("names") else {
+            return BTreeMap::new();
+        };
+        let Ok(map) = HashMap::<_, u32, [u8; 16]>::try_from(map) else { return BTreeMap::new() };
+        let name = |bytes: [u8; 16]| {
+            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            text.chars().filter(|c| !c.is_control()).collect()
+        };
+        map.iter().flatten().map(|(tid, bytes)| (tid, name(bytes))).collect()
+    }
+}
+
+/// Loads a program. Where that fails, why, as it follows the trace point's name: nothing where the
+/// kernel lacks it.
+fn load_program(ebpf: &mut Ebpf, function: &str, name: &str, btf: &Btf) -> Result<(), String> {
+    let program = trace_point(ebpf, function).map_err(|error| format!(" ({error})"))?;
+    match program.load(name, btf) {
+        Ok(()) => Ok(()),
+        Err(ProgramError::Btf(_)) => Err(String::new()),
+        Err(error) => Err(format!(" (refused: {})", whole(&error))),
+    }
+}
+
+fn trace_point<'a>(
+    ebpf: &'a mut Ebpf,
+    function: &str,
+) -> Result<&'a mut BtfTracePoint, TraceError> {
+    let wrong = || TraceError::NotSupported(format!("the object lacks {function}"));
+    ebpf.program_mut(function).and_then(|found| found.try_into().ok()).ok_or_else(wrong)
+}
+
+/// An error with what caused it; of a verifier's log the first line and what it ends with.
+fn whole(error: &dyn std::error::Error) -> String {
+    let mut sentence = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let next_sentence = next.to_string();
+        if !sentence.contains(&next_sentence) {
+            sentence += &format!(": {next_sentence}");
+        }
+        cause = next.source();
+    }
+    let mut lines = sentence.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default().to_owned();
+    let refusal = lines.rev().find(|line| !line.starts_with("processed"));
+    refusal.map_or(first.clone(), |last| format!("{first} ... {}", last.trim()))
+}
+
+/// The devices of interrupts, by their number.
+fn interrupts() -> BTreeMap<u32, String> {
+    let text = crate::host::read_text("/proc/interrupts".as_ref(), MOST_TEXT).unwrap_or_default();
+    let line = |line: &str| {
+        let (number, rest) = line.trim().split_once(':')?;
+        let words = rest.split_whitespace().skip_while(|word| word.parse::<u64>().is_ok());
+        let device = words.last()?.to_owned();
+        Some((number.parse().ok()?, format!("IRQ {number} ({device})")))
+    };
+    text.lines().filter_map(line).collect()
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0
+ *
+ * Stamps of a message's way through the kernel.
+ *
+ * Each program hangs at one trace point of the kernel's own (tp_btf, a raw trace point with typed
+ * arguments) and writes when one of our threads, or a packet of one of our sockets, passed it.
+ * All of them are optional: what a kernel lacks is not loaded, and its stage is merged into the
+ * next. Nothing is changed, held up or dropped, and nothing is read of a payload but the number
+ * that wiregauge wrote into it.
+ *
+ * Made into stamps.bpf.o by `cargo run --manifest-path xtask/Cargo.toml --no-default-features --
+ * bpf`. Only the fields named here are used of the kernel's types; where they lie is found when
+ * the program is loaded (CO-RE).
+ */
+
+#include "stamps.bpf.h"
+
+INLINE u32 outgoing(struct sock *sk)
+{
+	return (u32)sk->__sk_common.skc_num << 16 | swapped(sk->__sk_common.skc_dport);
+}
+
+INLINE u32 incoming(struct sock *sk)
+{
+	return (u32)swapped(sk->__sk_common.skc_dport) << 16 | sk->__sk_common.skc_num;
+}
+
+INLINE u32 tcp_field(const void *field)
+{
+	u32 value = 0;
+	read_kernel(&value, sizeof(value), field);
+	return value;
+}
+
+/* A packet whose network header begins at `header`: of one of our sockets, else left out. */
+INLINE void packet(struct shared *s, u8 kind, const u8 *header)
+{
+	u64 now = ktime_ns();
+	u8 h[56];
+	u32 whole, sport, dport, number, length, protocol;
+
+	if (read_kernel(h, sizeof(h), header))
+		return;
+	if (h[0] >> 4 == 4 && (h[0] & 15) == 5) {
+		protocol = h[9];
+		whole = (h[2] << 8 | h[3]) - 20;
+		sport = h[20] << 8 | h[21];
+		dport = h[22] << 8 | h[23];
+		if (protocol == 6) {
+			number = (u32)h[24] << 24 | h[25] << 16 | h[26] << 8 | h[27];
+			length = whole - (h[32] >> 4) * 4;
+		} else {
+			number = *(u32 *)&h[28];
+			length = whole - 8;
+		}
+	} else if (h[0] >> 4 == 6) {
+		protocol = h[6];
+		whole = h[4] << 8 | h[5];
+		sport = h[40] << 8 | h[41];
+		dport = h[42] << 8 | h[43];
+		if (protocol == 6) {
+			number = (u32)h[44] << 24 | h[45] << 16 | h[46] << 8 | h[47];
+			length = whole - (h[52] >> 4) * 4;
+		} else {
+			number = *(u32 *)&h[48];
+			length = whole - 8;
+		}
+	} else {
+		return;
+	}
+	if (protocol != 6 && protocol != 17)
+		return;
+	struct task_struct *task = current_task();
+	if (kind == QUEUE && is_ours(s, task->tgid))
+		add_port(s, sport);
+	if (!has_port(s, sport) && !has_port(s, dport))
+		return;
+	put(s, now, kind, task, sport << 16 | dport, number, length);
+}
+
+SEC("tp_btf/tcp_sendmsg_locked")
+int wg_send(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *task = current_task();
+	if (!s || !is_ours(s, task->tgid))
+		return 0;
+	u64 now = ktime_ns();
+	struct sock *sk = (void *)ctx[0];
+	add_port(s, sk->__sk_common.skc_num);
+	struct tcp_sock *tp = (void *)sk;
+	put(s, now, SEND, task, outgoing(sk),
+	    tcp_field(__builtin_preserve_access_index(&tp->write_seq)), 0);
+	return 0;
+}
+
+SEC("tp_btf/net_dev_queue")
+int wg_queue(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sk_buff *skb = (void *)ctx[0];
+	if (s)
+		packet(s, QUEUE, skb->head + skb->network_header);
+	return 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int wg_xmit(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sk_buff *skb = (void *)ctx[0];
+	if (s)
+		packet(s, XMIT, skb->head + skb->network_header);
+	return 0;
+}
+
+/* Only of a device with a queue, and only where the packet is not sent at once. */
+SEC("tp_btf/qdisc_enqueue")
+int wg_qdisc(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sk_buff *skb = (void *)ctx[2];
+	if (s)
+		packet(s, QDISC, skb->head + skb->network_header);
+	return 0;
+}
+
+SEC("tp_btf/netif_rx")
+int wg_netif_rx(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sk_buff *skb = (void *)ctx[0];
+	if (s)
+		packet(s, NETIF_RX, skb->data);
+	return 0;
+}
+
+SEC("tp_btf/napi_gro_receive_entry")
+int wg_gro(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sk_buff *skb = (void *)ctx[0];
+	if (s)
+		packet(s, GRO, skb->data);
+	return 0;
+}
+
+SEC("tp_btf/netif_receive_skb")
+int wg_receive(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sk_buff *skb = (void *)ctx[0];
+	if (s)
+		packet(s, RECEIVE, skb->data);
+	return 0;
+}
+
+SEC("tp_btf/tcp_probe")
+int wg_tcp_probe(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sock *sk = (void *)ctx[0];
+	struct sk_buff *skb = (void *)ctx[1];
+	if (!s || !has_port(s, sk->__sk_common.skc_num))
+		return 0;
+	u64 now = ktime_ns();
+	put(s, now, TCP_PROBE, current_task(), incoming(sk), 0, skb->len);
+	return 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int wg_ready(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sock *sk = (void *)ctx[0];
+	struct task_struct *task = current_task();
+	if (!s)
+		return 0;
+	u64 now = ktime_ns();
+	if (sk->__sk_common.skc_family == AF_UNIX) {
+		if (is_ours(s, task->tgid))
+			put(s, now, READY, task, 0, 0, 0);
+	} else if (has_port(s, sk->__sk_common.skc_num)) {
+		put(s, now, READY, task, incoming(sk), 0, 0);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int wg_waking(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *woken = (void *)ctx[0];
+	if (!s || !is_ours(s, woken->tgid))
+		return 0;
+	put(s, ktime_ns(), WAKING, current_task(), woken->pid, 0, 0);
+	return 0;
+}
+
+INLINE void keep_name(struct task_struct *task)
+{
+	u32 tid = task->pid;
+	struct name name;
+	if (!tid || map_lookup(&names, &tid))
+		return;
+	if (!read_kernel(&name, sizeof(name), __builtin_preserve_access_index(&task->comm)))
+		map_update(&names, &tid, &name, 0);
+}
+
+SEC("tp_btf/sched_switch")
+int wg_switch(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *from = (void *)ctx[1];
+	struct task_struct *to = (void *)ctx[2];
+	if (!s)
+		return 0;
+	int leaves = is_ours(s, from->tgid), comes = is_ours(s, to->tgid);
+	if (!leaves && !comes)
+		return 0;
+	u64 now = ktime_ns();
+	put(s, now, SWITCH, from, to->pid, from->__state, leaves | comes << 1);
+	if (!leaves)
+		keep_name(from);
+	if (!comes)
+		keep_name(to);
+	return 0;
+}
+
+SEC("tp_btf/tcp_rcv_space_adjust")
+int wg_tcp_copied(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *task = current_task();
+	if (!s || !is_ours(s, task->tgid))
+		return 0;
+	u64 now = ktime_ns();
+	struct sock *sk = (void *)ctx[0];
+	struct tcp_sock *tp = (void *)sk;
+	put(s, now, COPIED, task, incoming(sk),
+	    tcp_field(__builtin_preserve_access_index(&tp->copied_seq)), 0);
+	return 0;
+}
+
+SEC("tp_btf/skb_copy_datagram_iovec")
+int wg_copied(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *task = current_task();
+	if (!s || !is_ours(s, task->tgid))
+		return 0;
+	put(s, ktime_ns(), COPIED, task, 0, 0, (u32)ctx[1]);
+	return 0;
+}
+
+/* A small datagram is copied and freed without a trace point; the end of the call is one. It is
+ * passed by calls that find nothing, too. */
+SEC("tp_btf/sock_recv_length")
+int wg_received(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *task = current_task();
+	int length = (int)ctx[1];
+	if (!s || length <= 0 || !is_ours(s, task->tgid))
+		return 0;
+	put(s, ktime_ns(), COPIED, task, 0, 0, length);
+	return 0;
+}
+
+INLINE void interrupt(u8 kind, u32 number)
+{
+	struct shared *s = shared();
+	if (s)
+		put(s, ktime_ns(), kind, current_task(), 0, number, 0);
+}
+
+SEC("tp_btf/irq_handler_entry")
+int wg_irq_entry(u64 *ctx)
+{
+	interrupt(IRQ_ENTRY, (u32)ctx[0]);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int wg_irq_exit(u64 *ctx)
+{
+	interrupt(IRQ_EXIT, (u32)ctx[0]);
+	return 0;
+}
+
+SEC("tp_btf/local_timer_entry")
+int wg_timer_entry(u64 *ctx)
+{
+	interrupt(TIMER_ENTRY, (u32)ctx[0]);
+	return 0;
+}
+
+SEC("tp_btf/local_timer_exit")
+int wg_timer_exit(u64 *ctx)
+{
+	interrupt(TIMER_EXIT, (u32)ctx[0]);
+	return 0;
+}
+
+/* Those of the network come with each message, and have stamps of their own. */
+#define NET_TX_SOFTIRQ 2
+#define NET_RX_SOFTIRQ 3
+
+SEC("tp_btf/softirq_entry")
+int wg_softirq_entry(u64 *ctx)
+{
+	u32 number = (u32)ctx[0];
+	if (number != NET_RX_SOFTIRQ && number != NET_TX_SOFTIRQ)
+		interrupt(SOFTIRQ_ENTRY, number);
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int wg_softirq_exit(u64 *ctx)
+{
+	u32 number = (u32)ctx[0];
+	if (number != NET_RX_SOFTIRQ && number != NET_TX_SOFTIRQ)
+		interrupt(SOFTIRQ_EXIT, number);
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int wg_migrate(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *moved = (void *)ctx[0];
+	if (s && is_ours(s, moved->tgid))
+		put(s, ktime_ns(), MIGRATE, current_task(), moved->pid, (u32)ctx[1], 0);
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int wg_fault(u64 *ctx)
+{
+	(void)ctx;
+	struct shared *s = shared();
+	struct task_struct *task = current_task();
+	if (s && is_ours(s, task->tgid))
+		put(s, ktime_ns(), FAULT, task, 0, 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int wg_retransmit(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sock *sk = (void *)ctx[0];
+	if (s && has_port(s, sk->__sk_common.skc_num))
+		put(s, ktime_ns(), RETRANSMIT, current_task(), outgoing(sk), 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int wg_sys_enter(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *task = current_task();
+	if (s && is_ours(s, task->tgid))
+		put(s, ktime_ns(), SYS_ENTER, task, 0, (u32)ctx[1], 0);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int wg_sys_exit(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *task = current_task();
+	if (s && is_ours(s, task->tgid))
+		put(s, ktime_ns(), SYS_EXIT, task, 0, 0, (u32)ctx[1]);
+	return 0;
+}
+
+struct numbers {
+	u32 pid;
+	u32 tgid;
+};
+
+/* Children of the process that traces are ours, and theirs too. In a container its number is that
+ * of a PID namespace, which only this helper knows. */
+SEC("tp_btf/sched_process_fork")
+int wg_fork(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct task_struct *parent = (void *)ctx[0];
+	struct task_struct *child = (void *)ctx[1];
+	struct numbers numbers = {};
+	u32 tgid = child->tgid;
+
+	if (!s)
+		return 0;
+	if (!is_ours(s, parent->tgid)) {
+		if (parent->tgid == tgid)
+			return 0;
+		if (ns_pid_tgid(s->ns_dev, s->ns_ino, &numbers, sizeof(numbers)))
+			return 0;
+		if (numbers.tgid != s->controller)
+			return 0;
+	}
+	s->ours[(tgid >> 3) & (MOST_PIDS / 8 - 1)] |= 1 << (tgid & 7);
+	return 0;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0
+ *
+ * What stamps.bpf.c uses of the kernel, the memory that it shares with the program, and how a
+ * stamp is written.
+ */
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define CORE __attribute__((preserve_access_index))
+#define INLINE static inline __attribute__((always_inline))
+#define __uint(name, value) int(*name)[value]
+#define __type(name, value) typeof(value) *name
+
+/* <linux/bpf.h> */
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_LRU_HASH 9
+#define BPF_F_MMAPABLE 1024
+
+static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) =
+	(void *)2;
+static u64 (*const ktime_ns)(void) = (void *)5;
+static u32 (*const this_cpu)(void) = (void *)8;
+static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*const ns_pid_tgid)(u64 dev, u64 ino, void *to, u32 size) = (void *)120;
+static struct task_struct *(*const current_task)(void) = (void *)158;
+
+/* What is used of the kernel's types. */
+struct task_struct {
+	u32 flags;
+	u32 __state;
+	u32 pid;
+	u32 tgid;
+	char comm[16];
+} CORE;
+
+struct sock_common {
+	u16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+} CORE;
+
+struct sock {
+	struct sock_common __sk_common;
+} CORE;
+
+struct tcp_sock {
+	u32 write_seq;
+	u32 copied_seq;
+	u32 rcv_nxt;
+} CORE;
+
+struct sk_buff {
+	u32 len;
+	u8 *head;
+	u8 *data;
+	u16 network_header;
+} CORE;
+
+#define PF_KTHREAD 0x00200000
+#define AF_UNIX 1
+
+/* The numbers of `Kind` in mod.rs. */
+enum kind {
+	SEND = 1,
+	QUEUE,
+	XMIT,
+	NETIF_RX,
+	GRO,
+	RECEIVE,
+	TCP_PROBE,
+	READY,
+	WAKING,
+	SWITCH,
+	COPIED,
+	IRQ_ENTRY,
+	IRQ_EXIT,
+	TIMER_ENTRY,
+	TIMER_EXIT,
+	SOFTIRQ_ENTRY,
+	SOFTIRQ_EXIT,
+	MIGRATE,
+	FAULT,
+	RETRANSMIT,
+	SYS_ENTER,
+	SYS_EXIT,
+	QDISC,
+};
+
+/* A stamp, as `Stamp` in mod.rs has it. */
+struct stamp {
+	u64 time_ns; /* CLOCK_MONOTONIC */
+	u32 tid;     /* of the thread that ran */
+	u32 flow;    /* source port << 16 | destination port, or a thread */
+	u32 number;  /* TCP: the sequence number; else by kind */
+	u32 length;
+	u16 cpu;
+	u8 kind;
+	u8 flags;
+	u32 spare;
+};
+
+#define FROM_KERNEL_THREAD 1
+
+#define MOST_CPUS 1024
+#define MOST_PIDS (1 << 22)
+
+struct position {
+	u64 next;
+	u64 padding[7];
+};
+
+/* Shared with the program, as `Shared` in memory.rs has it. */
+struct shared {
+	u64 ns_dev; /* the PID namespace in which `controller` is a number */
+	u64 ns_ino;
+	u32 controller;
+	u32 slots; /* stamps of a CPU */
+	u64 reserved[5];
+	struct position positions[MOST_CPUS];
+	u8 ports[65536 / 8]; /* local ports of our sockets */
+	u8 ours[MOST_PIDS / 8]; /* processes, by their number in the initial namespace */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct shared);
+} shared_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1024);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct stamp);
+} stamps SEC(".maps");
+
+struct name {
+	char comm[16];
+};
+
+/* Names of the threads that ran beside ours. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, struct name);
+} names SEC(".maps");
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+INLINE struct shared *shared(void)
+{
+	u32 zero = 0;
+	return map_lookup(&shared_map, &zero);
+}
+
+INLINE int is_ours(struct shared *s, u32 tgid)
+{
+	return s->ours[(tgid >> 3) & (MOST_PIDS / 8 - 1)] >> (tgid & 7) & 1;
+}
+
+/* The byte of a port. The compiler knows that 16 bits are below the bound and would leave out the
+ * mask; verifiers of older kernels forget it when the register was on the stack. */
+INLINE u64 byte_of(u64 port)
+{
+	u64 at = port >> 3;
+	asm volatile("%0 &= 8191" : "+r"(at));
+	return at;
+}
+
+INLINE int has_port(struct shared *s, u16 port)
+{
+	return s->ports[byte_of(port)] >> (port & 7) & 1;
+}
+
+INLINE void add_port(struct shared *s, u16 port)
+{
+	s->ports[byte_of(port)] |= 1 << (port & 7);
+}
+
+INLINE u16 swapped(u16 value)
+{
+	return __builtin_bswap16(value);
+}
+
+/* Two CPUs never write to one slot; an interrupt of this CPU gets a slot of its own, because the
+ * position is taken by one atomic instruction. */
+INLINE void put(struct shared *s, u64 now, u8 kind, struct task_struct *task, u32 flow,
+		u32 number, u32 length)
+{
+	u32 cpu = this_cpu();
+	if (cpu >= MOST_CPUS)
+		return;
+	u64 at = __sync_fetch_and_add(&s->positions[cpu].next, 1);
+	if (at >= s->slots)
+		return;
+	u32 index = cpu * s->slots + (u32)at;
+	struct stamp *to = map_lookup(&stamps, &index);
+	if (!to)
+		return;
+	to->time_ns = now;
+	to->tid = task->pid;
+	to->flow = flow;
+	to->number = number;
+	to->length = length;
+	to->cpu = cpu;
+	to->kind = kind;
+	to->flags = task->flags & PF_KTHREAD ? FROM_KERNEL_THREAD : 0;
+}

@@ -1,0 +1,38 @@
+//! Who watches rounds from outside the processes that measure.
+
+use super::RunContext;
+use crate::clock::{Source, Timebase};
+use crate::control::fault::Fault;
+use crate::sample::RoundSamples;
+
+/// Is told of each round before its processes are started, and again with its samples.
+pub trait RoundObserver: Sync {
+    /// A round of this run is next.
+    ///
+    /// # Errors
+    /// It cannot be watched: the run ends.
+    fn before(&self, run: usize, clock: Source) -> Result<(), Fault>;
+
+    /// It has left these samples, whose times are of this scale.
+    ///
+    /// # Errors
+    /// As of [`RoundObserver::before`].
+    fn after(&self, samples: &RoundSamples, clock: Source, time: &Timebase) -> Result<(), Fault>;
+}
+
+impl RunContext<'_> {
+    /// Tells the observer, if there is one, of a round that is next.
+    pub(super) fn begin_observing(&self, run: usize, clock: Source) -> Result<(), Fault> {
+        self.observer.map_or(Ok(()), |observer| observer.before(run, clock))
+    }
+
+    /// Tells it of what the round has left.
+    pub(super) fn end_observing(
+        &self,
+        samples: &RoundSamples,
+        clock: Source,
+        time: &Timebase,
+    ) -> Result<(), Fault> {
+        self.observer.map_or(Ok(()), |observer| observer.after(samples, clock, time))
+    }
+}

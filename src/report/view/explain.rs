@@ -1,0 +1,287 @@
+//! Where the time of messages goes: stages by percentile, the best case of both ends beside each
+//! other, and the causes of the slow ones.
+
+use crate::explain::{Cause, Explanation, QUANTILES, StageFigures};
+use crate::record::schema::Record;
+use crate::report::model::{Cell, Column, Note, Row, Section, Show, Table};
+use crate::report::number::{PERCENT, US, count, short, time};
+use crate::units::counted;
+
+/// Decimals of a time in us: the kernel stamps in ns.
+const DECIMALS: usize = 3;
+/// A share in per cent from which on the reader is told that the causes do not explain the tail.
+const MOSTLY: f64 = 50.0;
+/// Causes that the sentence names.
+const MOST_NAMED: usize = 3;
+
+/// All of it; `None` where nothing was explained.
+pub fn section(record: &Record) -> Option<Section> {
+    let found = record.explanation.as_ref()?;
+    let section = Section::new("explain", "Where the time goes");
+    let notes = notes(found).into_iter().map(Note::from).collect();
+    let causes = causes(found);
+    let tables = [best_case(found), stages(found)].into_iter().chain(causes).collect();
+    Some(Section { notes, tables, ..section })
+}
+
+/// The slow messages in a sentence or two.
+pub fn answer(record: &Record) -> Vec<String> {
+    record.explanation.as_ref().map(slow).unwrap_or_default()
+}
+
+/// Which stage makes slow messages slow, and why.
+fn slow(found: &Explanation) -> Vec<String> {
+    let excess = |stage: &StageFigures| stage.slow_ns - median(stage);
+    let worst = found.stages.iter().max_by(|a, b| excess(a).total_cmp(&excess(b)));
+    let Some(worst) = worst.filter(|_| found.slow.count > 0) else { return Vec::new() };
+    let mut all = vec![format!(
+        "Slow messages (above p99, {}) are slow in '{}' ({}): {} of their {} in the mean; the \
+         median has {} of {} there.",
+        time(found.slow.above_ns),
+        worst.name,
+        way(worst),
+        time(worst.slow_ns),
+        time(found.total.slow_ns),
+        time(median(worst)),
+        time(median(&found.total)),
+    )];
+    let named = by_cause(found).into_iter().take(MOST_NAMED).map(|one| {
+        let who = one.who.first().map_or_else(String::new, |(who, _)| format!(", mostly {who}"));
+        let who = if one.who.len() == 1 { who.replace(", mostly ", ", ") } else { who };
+        format!("{} of {}: {}{who}", count(one.number), found.slow.count, one.cause.name())
+    });
+    let named: Vec<String> = named.collect();
+    if !named.is_empty() {
+        all.push(format!("Causes of slow messages: {}.", named.join("; ")));
+    }
+    all
+}
+
+/// The slow messages of a cause.
+struct OfCause<'a> {
+    cause: Cause,
+    number: u64,
+    /// Who or where, the most often first.
+    who: Vec<(&'a str, u64)>,
+}
+
+/// The causes, the most frequent first and what is not explained last.
+fn by_cause(found: &Explanation) -> Vec<OfCause<'_>> {
+    let mut all: Vec<OfCause<'_>> = Vec::new();
+    for (named, number) in &found.slow.causes {
+        let who = (named.who.as_str(), *number);
+        match all.iter_mut().find(|one| one.cause == named.cause) {
+            Some(known) => {
+                known.number += number;
+                known.who.push(who);
+            }
+            None => all.push(OfCause { cause: named.cause, number: *number, who: vec![who] }),
+        }
+    }
+    for one in &mut all {
+        one.who.retain(|(who, _)| !who.is_empty());
+    }
+    all.sort_by_key(|one| (one.cause == Cause::Unexplained, std::cmp::Reverse(one.number)));
+    all
+}
+
+fn median(stage: &StageFigures) -> f64 {
+    let at = QUANTILES.iter().position(|p| *p == 0.5).unwrap_or(0);
+    stage.quantiles_ns.get(at).copied().unwrap_or(f64::NAN)
+}
+
+fn way(stage: &StageFigures) -> &'static str {
+    if stage.leg == 0 { "client to server" } else { "server to client" }
+}
+
+/// What the stages are worth.
+fn notes(found: &Explanation) -> Vec<String> {
+    let left_out = found.incomplete + found.disordered + found.beyond;
+    let of_all = left_out + found.messages;
+    let mut all = vec![
+        format!(
+            "{} split; left out of {}: {} without a stamp, {} with stamps out of order, {} sent \
+             when the memory for stamps was full",
+            counted(found.messages as usize, "message"),
+            count(of_all),
+            count(found.incomplete),
+            count(found.disordered),
+            count(found.beyond)
+        ),
+        format!(
+            "tracing costs: p50 {} with and {} without, rounds in turns: factor {:.2}; {:.1} \
+             stamps lie in a message; stage 'probes' is what they add",
+            time(median(&found.total)),
+            time(found.untraced_p50_ns),
+            found.factor,
+            found.stamps
+        ),
+        format!(
+            "stages of a message add up to its measured time within {} %; the kernel's clock is \
+             known to {:.0} ns",
+            short(found.sum_error * PERCENT),
+            found.anchor_ns
+        ),
+    ];
+    if !found.missing.is_empty() {
+        let missing = found.missing.join(", ");
+        all.push(format!("not stamped by this kernel, so that stages are merged: {missing}"));
+    }
+    all
+}
+
+fn column(head: &str, unit: &str, is_number: bool) -> Column {
+    Column {
+        head: head.into(),
+        unit: unit.into(),
+        key: head.into(),
+        is_number,
+        ..Column::default()
+    }
+}
+
+fn us(ns: f64) -> Cell {
+    Cell::fixed(ns * US, DECIMALS)
+}
+
+fn row(cells: Vec<Cell>) -> Row {
+    Row { cells, ..Row::default() }
+}
+
+/// The stages of the fastest messages, client and server beside each other.
+fn best_case(found: &Explanation) -> Table {
+    let mut rows = Vec::new();
+    let columns = vec![
+        column("best case", "", false),
+        column("client", "us", true),
+        column("server", "us", true),
+        column("ends at", "", false),
+    ];
+    let named = |leg: u32, stage: &StageFigures| {
+        found.stages.iter().find(|one| {
+            !is_probes(one)
+                && one.leg == leg
+                && one.ends_at == stage.ends_at
+                && one.sends == stage.sends
+        })
+    };
+    let best = |stage: Option<&StageFigures>| stage.map_or(Cell::None, |one| us(one.best_ns));
+    for sends in [true, false] {
+        let of_half: Vec<&StageFigures> =
+            found.stages.iter().filter(|one| one.sends == sends && !is_probes(one)).collect();
+        let mut sums = [0.0; 2];
+        let mut done: Vec<&str> = Vec::new();
+        for stage in of_half {
+            if done.contains(&stage.ends_at.as_str()) {
+                continue;
+            }
+            done.push(&stage.ends_at);
+            // A request is sent by the client and received by the server, a reply the other way.
+            let ends = match sends {
+                true => [named(0, stage), named(1, stage)],
+                false => [named(1, stage), named(0, stage)],
+            };
+            for (sum, end) in sums.iter_mut().zip(ends) {
+                *sum += end.map_or(0.0, |end| end.best_ns);
+            }
+            let label = ends.into_iter().flatten().map(|one| one.name.as_str());
+            let label = label.min_by_key(|name| name.len()).unwrap_or_default();
+            let ends_at = if stage.ends_at.is_empty() { "program" } else { &stage.ends_at };
+            rows.push(row(vec![
+                format!("  {label}").into(),
+                best(ends[0]),
+                best(ends[1]),
+                ends_at.into(),
+            ]));
+        }
+        let name = if sends { "send" } else { "receive" };
+        rows.push(row(vec![name.into(), us(sums[0]), us(sums[1]), Cell::None]));
+    }
+    let probes = found.stages.iter().find(|one| is_probes(one));
+    rows.push(row(vec!["probes, both ways".into(), best(probes), Cell::None, Cell::None]));
+    rows.push(row(vec!["total".into(), us(found.total.best_ns), Cell::None, Cell::None]));
+    let caption = "mean of the fastest 10 %: what each end does".into();
+    Table { id: "explain-best".into(), caption, columns, rows, ..Table::default() }
+}
+
+fn is_probes(stage: &StageFigures) -> bool {
+    stage.name == "probes"
+}
+
+/// Stages by percentile.
+fn stages(found: &Explanation) -> Table {
+    let mut columns = vec![column("way", "", false), column("stage", "", false)];
+    columns.extend(QUANTILES.iter().map(|p| column(&format!("p{}", p * 100.0), "us", true)));
+    columns.push(column("slow mean", "us", true));
+    columns.push(column("CPU", "", false));
+    let stage = |stage: &StageFigures| {
+        let way = if is_probes(stage) {
+            "both"
+        } else if stage.leg == 0 {
+            "there"
+        } else {
+            "back"
+        };
+        let mut cells: Vec<Cell> = vec![way.into(), stage.name.as_str().into()];
+        cells.extend(stage.quantiles_ns.iter().map(|ns| us(*ns)));
+        cells.push(us(stage.slow_ns));
+        cells.push(cpus(stage).into());
+        row(cells)
+    };
+    let mut rows: Vec<Row> = found.stages.iter().map(stage).collect();
+    let mut total: Vec<Cell> = vec!["both".into(), "total".into()];
+    total.extend(found.total.quantiles_ns.iter().map(|ns| us(*ns)));
+    total.extend([us(found.total.slow_ns), Cell::None]);
+    rows.push(row(total));
+    let caption = "percentiles of each stage alone; means add up, percentiles do not".into();
+    Table { id: "explain-stages".into(), caption, columns, rows, ..Table::default() }
+}
+
+/// The CPUs of a stage, with shares where there are several.
+fn cpus(stage: &StageFigures) -> String {
+    let all: u64 = stage.cpus.iter().map(|(_, number)| number).sum();
+    let share = |(cpu, number): &(u32, u64)| match stage.cpus.len() {
+        1 => cpu.to_string(),
+        _ => format!("{cpu} ({:.0} %)", *number as f64 / all.max(1) as f64 * PERCENT),
+    };
+    stage.cpus.iter().take(2).map(share).collect::<Vec<_>>().join(", ")
+}
+
+/// The causes of slow messages; `None`: there are none.
+fn causes(found: &Explanation) -> Option<Table> {
+    let columns = vec![
+        column("cause of slow messages", "", false),
+        column("which", "", false),
+        column("messages", "", true),
+        column("share", "%", true),
+    ];
+    let rows = by_cause(found).into_iter().map(|one| {
+        let share = one.number as f64 / found.slow.count.max(1) as f64 * PERCENT;
+        let each = one.who.iter().take(MOST_NAMED).map(|(who, number)| match one.who.len() {
+            1 => (*who).to_owned(),
+            _ => format!("{who}: {number}"),
+        });
+        let mut each = each.collect::<Vec<_>>().join("; ");
+        if one.who.len() > MOST_NAMED {
+            each += &format!("; {} more", one.who.len() - MOST_NAMED);
+        }
+        let is_open = one.cause == Cause::Unexplained && share > MOSTLY;
+        row(vec![
+            one.cause.name().into(),
+            Some(each).filter(|text| !text.is_empty()).into(),
+            Cell::Count(one.number),
+            Cell::fixed(share, 1).bad_if(is_open),
+        ])
+    });
+    let rows: Vec<Row> = rows.collect();
+    let caption = Note::new(
+        format!(
+            "{} above p99 ({})",
+            counted(found.slow.count as usize, "message"),
+            time(found.slow.above_ns)
+        ),
+        Show::Everywhere,
+    );
+    let table = Table { id: "explain-causes".into(), caption, columns, rows, ..Table::default() };
+    Some(table).filter(|table| !table.rows.is_empty())
+}

@@ -1,0 +1,267 @@
+//! `explain`: stages add up to the measured time, and what is done to messages is found by name.
+//!
+//! Skipped with a reason where the kernel allows no tracing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod controller;
+
+use controller::bounded::in_one_attempt;
+use controller::{Controller, Ended, PublicCopy, Scratch, wiregauge, words};
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+use wiregauge::explain::{Cause, Explanation};
+use wiregauge::record::read_record;
+
+/// Where the kernel may be asked; `None` with the reason.
+fn scratch() -> Option<Scratch> {
+    let scratch = Scratch::new();
+    let ended = wiregauge(&scratch, &words("explain latency --count 1000 --rounds 1 --out probe"));
+    match ended.code {
+        Some(0) => Some(scratch),
+        _ => {
+            eprintln!("skipped: {}", ended.stderr);
+            None
+        }
+    }
+}
+
+/// What a run found.
+fn explained_in(scratch: &Scratch, ended: &Ended) -> Explanation {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    record.explanation.expect("an explanation")
+}
+
+/// The same of a run that is not needed any more.
+fn explained(scratch: &Scratch, ended: &Ended) -> Explanation {
+    let found = explained_in(scratch, ended);
+    fs::remove_dir_all(scratch.join("run")).unwrap();
+    found
+}
+
+fn explain(scratch: &Scratch, line: &str) -> Explanation {
+    let ended = wiregauge(scratch, &words(&format!("explain {line} --out run")));
+    explained(scratch, &ended)
+}
+
+fn names(found: &Explanation) -> Vec<&str> {
+    found.stages.iter().map(|stage| stage.name.as_str()).collect()
+}
+
+/// What must hold of every explanation.
+fn check(found: &Explanation) {
+    assert!(found.messages > 0 && found.sum_error < 1e-3, "{found:?}");
+    // A thread that polls a Unix or UDP socket may find a message before the sender announces it.
+    let is_tcp = found.stages.iter().any(|stage| stage.name.starts_with("TCP"));
+    let most = if is_tcp { 0 } else { found.messages / 100 };
+    assert!(found.disordered <= most, "{} disordered", found.disordered);
+    assert!(found.incomplete * 20 < found.messages, "{} incomplete", found.incomplete);
+    assert!(found.anchor_ns > 0.0 && found.anchor_ns < 1e5, "{}", found.anchor_ns);
+    let sum = |value: fn(&wiregauge::explain::StageFigures) -> f64| -> f64 {
+        found.stages.iter().map(value).sum()
+    };
+    let is_near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-6;
+    assert!(is_near(sum(|stage| stage.best_ns), found.total.best_ns));
+    assert!(is_near(sum(|stage| stage.slow_ns), found.total.slow_ns));
+    let of_causes: u64 = found.slow.causes.iter().map(|(_, number)| number).sum();
+    assert_eq!(of_causes, found.slow.count);
+    for one in &found.slowest {
+        let sum: f64 = one.stages.iter().map(|(ns, _)| ns).sum();
+        assert!((sum / one.total_ns - 1.0).abs() < 1e-3, "{one:?}");
+    }
+}
+
+#[test]
+fn stages_of_every_transport_and_wait_mode_add_up_to_the_measured_time() {
+    let Some(scratch) = scratch() else { return };
+    for (transport, wait, stage) in [
+        ("tcp", "busy", "TCP and IP send"),
+        ("tcp", "block", "wake-up"),
+        ("udp", "busy", "IP and UDP receive"),
+        ("udp", "block", "wake-up"),
+        ("unix", "busy", "poll and copy"),
+        ("unix", "block", "system call and send"),
+        ("unixgram", "block", "system call and send"),
+    ] {
+        let line = format!("latency --transport {transport} --wait {wait} --count 2000 --rounds 2");
+        let found = explain(&scratch, &line);
+        check(&found);
+        // Each way has its own.
+        let legs = found.stages.iter().filter(|one| one.name.ends_with(stage)).count();
+        assert_eq!(legs, 2, "{transport} {wait}: {:?}", names(&found));
+    }
+}
+
+/// A program that keeps a CPU busy, by a name that no other has.
+struct Hog(Child);
+
+impl Hog {
+    fn start(scratch: &Scratch, name: &str, cpu: u32) -> Hog {
+        let path = scratch.join(name);
+        fs::write(&path, "#!/bin/sh\nwhile :; do :; done\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new("taskset");
+        Hog(command.args(["-c", &cpu.to_string()]).arg(path).spawn().unwrap())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How many slow messages have this cause, of someone whose name begins so.
+fn slow_by(found: &Explanation, cause: Cause, name: &str) -> u64 {
+    let causes = found.slow.causes.iter();
+    let own = causes.filter(|(one, _)| one.cause == cause && one.who.starts_with(name));
+    own.map(|(_, number)| number).sum()
+}
+
+#[test]
+fn a_task_on_the_cpu_of_an_end_is_named() {
+    let Some(scratch) = scratch() else { return };
+    in_one_attempt(|| {
+        let name = "wg-hog";
+        let _hog = Hog::start(&scratch, name, 1);
+        let line = "latency --transport tcp --wait busy --cpus 0,1 --count 20000 --rounds 2";
+        let found = explain(&scratch, line);
+        check(&found);
+        assert!(slow_by(&found, Cause::Task, name) > 0, "{:?}", found.slow);
+    });
+}
+
+#[test]
+fn a_process_that_was_stopped_for_a_moment_is_named() {
+    let Some(scratch) = scratch() else { return };
+    in_one_attempt(|| {
+        let line =
+            "explain latency --transport tcp --wait busy --count 100000 --rounds 1 --out run";
+        let controller = Controller::start(&scratch, &words(line));
+        // The traced round is one of the two.
+        for _ in 0..2 {
+            controller.await_messages(2000);
+            for _ in 0..20 {
+                for agent in controller.agents().iter().take(1) {
+                    agent.signal(Signal::STOP);
+                    std::thread::sleep(Duration::from_micros(250));
+                    agent.signal(Signal::CONT);
+                }
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        }
+        let found = explained(&scratch, &controller.end());
+        check(&found);
+        assert!(slow_by(&found, Cause::Stopped, "") > 0, "{:?}", found.slow);
+    });
+}
+
+#[test]
+fn a_packet_that_waits_in_the_queue_of_its_device_is_named() {
+    let Some(scratch) = scratch() else { return };
+    // Now and then the bucket of the device fills more slowly than messages come.
+    let slow = "tc qdisc change dev lo root tbf rate 20mbit burst 4kb limit 64kb; sleep 0.001";
+    let fast = "tc qdisc change dev lo root tbf rate 10gbit burst 1mb limit 1mb; sleep 0.02";
+    let program = env!("CARGO_BIN_EXE_wiregauge");
+    let line = "explain latency --transport tcp --wait busy --count 40000 --rounds 1 --out run";
+    let script = format!(
+        "ip link set lo up; tc qdisc add dev lo root tbf rate 10gbit burst 1mb limit 1mb; \
+         (while :; do {slow}; {fast}; done) & shaper=$!; {program} {line}; code=$?; \
+         kill $shaper; exit $code"
+    );
+    in_one_attempt(|| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", &script]);
+        let found = explained(&scratch, &Controller::of(&scratch, command).end());
+        check(&found);
+        assert!(slow_by(&found, Cause::Qdisc, "") > 0, "{:?}", found.slow);
+    });
+}
+
+#[test]
+fn processes_are_known_in_a_pid_namespace() {
+    let Some(scratch) = scratch() else { return };
+    scratch.run_behind(&["unshare", "--pid", "--fork", "--mount-proc"]);
+    let found = explain(&scratch, "latency --transport tcp --count 2000 --rounds 1");
+    check(&found);
+    assert!(found.messages > 1000, "{}", found.messages);
+}
+
+#[test]
+fn a_user_needs_two_capabilities_and_is_told_which() {
+    let Some(scratch) = scratch() else { return };
+    let copy = PublicCopy::new();
+    fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).unwrap();
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let as_nobody = |capabilities: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(nobody).args(capabilities).arg(&copy.0);
+        command.args(words("explain latency --count 2000 --rounds 1 --json"));
+        Controller::of(&scratch, command).end()
+    };
+    let without = as_nobody(&[]);
+    assert_eq!(without.code, Some(4), "{without:?}");
+    assert!(without.stderr.contains("CAP_BPF and CAP_PERFMON"), "{}", without.stderr);
+    let with = as_nobody(&["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"]);
+    assert_eq!(with.code, Some(0), "{with:?}");
+    let record: serde_json::Value = serde_json::from_str(&with.stdout).unwrap();
+    assert!(record["explanation"]["messages"].as_u64().unwrap() > 1000);
+}
+
+#[test]
+fn a_trace_has_the_stages_of_the_slowest_messages() {
+    let Some(scratch) = scratch() else { return };
+    let line = "explain latency --transport tcp --count 2000 --rounds 1 --out run";
+    let ended = wiregauge(&scratch, &words(line));
+    let page = fs::read_to_string(scratch.join("run/report.html")).unwrap();
+    let found = explained_in(&scratch, &ended);
+    assert_eq!(page.matches("class=\"icicle\"").count(), found.slowest.len());
+    let line = "export run --format trace --run 1 --out trace.json";
+    let ended = wiregauge(&scratch, &words(line));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let trace: serde_json::Value =
+        serde_json::from_slice(&fs::read(scratch.join("trace.json")).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of_stage = events.iter().filter(|one| one["args"]["ends_at"].is_string()).count();
+    let stages = found.stages.len() - 1;
+    assert_eq!(of_stage, found.slowest.len() * stages);
+}
+
+#[test]
+fn a_quiet_run_names_nothing_that_was_not_done_to_it() {
+    let Some(scratch) = scratch() else { return };
+    let never = [Cause::Stopped, Cause::Qdisc, Cause::Retransmission];
+    for _ in 0..5 {
+        let line = "latency --transport tcp --wait busy --count 2000 --rounds 1";
+        let found = explain(&scratch, line);
+        let wrong = found
+            .slow
+            .causes
+            .iter()
+            .find(|(named, _)| never.contains(&named.cause) || named.who.starts_with("wg-hog"));
+        assert_eq!(wrong, None);
+    }
+}
+
+#[test]
+fn what_cannot_be_split_is_refused_in_a_sentence() {
+    let scratch = Scratch::new();
+    for (line, says) in [
+        ("explain latency --transport shm", "explain shm is not supported"),
+        ("explain latency --transport tcp,udp", "explain takes one case"),
+        ("explain latency --burst 2", "use latency with one message at a time"),
+        ("explain latency --threads 2", "leave out --threads"),
+        ("explain latency --rounds 20", "use --rounds 10 or fewer"),
+        ("explain list", "explain takes a command that measures"),
+    ] {
+        let ended = wiregauge(&scratch, &words(line));
+        assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
+        assert!(ended.stderr.contains(says), "{line}: {}", ended.stderr);
+    }
+    assert!(!Path::new(&scratch.join("run")).exists());
+}
