@@ -156,6 +156,88 @@ fn a_rank_that_is_killed_ends_its_launch_which_is_named() {
     }
 }
 
+/// All operations, in one run each.
+const OPERATIONS: &str = "barrier,bcast,reduce,allreduce,reduce+bcast,gather,gatherv,scatter,\
+                          scatterv,allgather,allgatherv,alltoall,alltoallv,reduce_scatter,\
+                          reduce_scatter_block,scan";
+
+#[test]
+fn every_collective_operation_gives_what_it_must_by_both_forms() {
+    for (launcher, _) in installed() {
+        let launcher = launcher.split(' ').next().unwrap();
+        let nonblocking = OPERATIONS.replace("reduce+bcast,", "");
+        let forms = [(OPERATIONS.to_string(), 16), (format!("{nonblocking} --nonblocking"), 15)];
+        for (operations, count) in forms {
+            let scratch = Scratch::new();
+            let line = format!(
+                "collective --mpirun {launcher} --collective {operations} --size 72 --count 30 \
+                 --warmup 5 --rounds 1 --out run"
+            );
+            let ended = measured(&scratch, &line);
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let record = record(&scratch);
+            assert!(record.complete && record.runs.len() == count, "{ended:?}");
+            for run in &record.runs {
+                let counts = &run.counts;
+                let found = (counts.sent, counts.received, counts.corrupt, counts.warmup);
+                assert_eq!(found, (35, 35, 0, 5), "{}: {ended:?}", run.label);
+                assert_eq!(run.rounds[0].samples, 35, "{}", run.label);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_launch_of_three_ranks_measures_what_all_of_them_do() {
+    for (launcher, _) in installed() {
+        let scratch = Scratch::new();
+        // Three ranks on two CPUs are late.
+        let line = format!(
+            "{launcher} -n 3 {PROGRAM} collective --collective allreduce,gather --size 32 \
+             --count 20 --warmup 0 --rounds 2 --max-late 10s --out run"
+        );
+        let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let record = record(&scratch);
+        assert!(record.complete && record.runs.len() == 2, "{ended:?}");
+        for run in &record.runs {
+            assert_eq!((run.counts.received, run.counts.corrupt), (40, 0), "{ended:?}");
+            assert_eq!(run.figures[0].metric.name(), "collective");
+            assert_eq!(run.figures[0].summary.count, 40, "{ended:?}");
+        }
+        let mut rounds = effective(&record, "rounds_of_process");
+        rounds.sort();
+        assert_eq!(rounds, ["1", "2", "3", "4"], "one process for all rounds of both cases");
+        until("all end", SOON, || agents(&scratch).is_empty());
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_in_an_operation_ends_it_and_what_was_measured_is_kept() {
+    for (launcher, _) in installed() {
+        let scratch = Scratch::new();
+        let launcher = launcher.split(' ').next().unwrap();
+        let line = format!(
+            "collective --mpirun {launcher} --compute 2ms --time 60s --rounds 2 --max-late 10s \
+             --out run"
+        );
+        let words: Vec<&str> = line.split(' ').collect();
+        let controller = started(&scratch, &[&[PROGRAM][..], &words].concat());
+        until("both ranks run", LIMIT, || agents(&scratch).len() == 2);
+        // Until it measures: a launch whose ranks do not come says so.
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        let pid = Pid::from_raw(agents(&scratch)[0]).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+        let ended = controller.end();
+        assert_ne!(ended.code, Some(0), "{ended:?}");
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(said.contains(launcher) && said.contains("node"), "{ended:?}");
+        let record = record(&scratch);
+        assert!(!record.complete && record.runs[0].rounds[0].samples > 0, "{ended:?}");
+        until("all end", SOON, || agents(&scratch).is_empty());
+    }
+}
+
 #[test]
 fn what_cannot_be_launched_is_refused_in_a_sentence() {
     let scratch = Scratch::new();
@@ -163,6 +245,9 @@ fn what_cannot_be_launched_is_refused_in_a_sentence() {
         ("latency --transport mpi --wait block", "MPI has no descriptor to sleep on"),
         ("latency --transport mpi --to node1", "start wiregauge by mpirun or srun"),
         ("latency --transport tcp --mpirun mpirun", "tcp does not support --mpirun"),
+        ("collective --transport tcp", "tcp does not support collective"),
+        ("collective --size 12", "allreduce adds numbers of 8 B: use a multiple of it"),
+        ("collective --collective reduce+bcast --nonblocking", "reduce+bcast is two calls"),
     ] {
         let ended = measured(&scratch, line);
         assert_eq!(ended.code, Some(2), "{ended:?}");

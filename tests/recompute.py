@@ -246,7 +246,9 @@ def rate(work):
 
 def durations(rows, metric):
     """Of one round, in the order of sending, without the warm-up."""
-    rows = rows[(rows["flags"] & (WARMUP | MISSED)) == 0]
+    # Entered late by a rank, or overlapped with computing.
+    left_out = 1024 | 2048 if metric == "collective" else 0
+    rows = rows[(rows["flags"] & (WARMUP | MISSED | left_out)) == 0]
     first = "intended_ns" if metric in ("response", "lateness") else "submit_ns"
     last = {"lateness": "submit_ns", "complete": "complete_ns", "post": "complete_ns"}
     first = "send_ns" if metric == "transfer" else first

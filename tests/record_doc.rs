@@ -115,7 +115,7 @@ fn every_column_and_flag_is_documented() {
     for column in samples::COLUMNS {
         assert!(text.contains(&format!("| `{column}` |")), "column {column}");
     }
-    for flag in (0..8).map(|bit| 1 << bit) {
+    for flag in (0..12).map(|bit| 1 << bit) {
         assert!(text.contains(&format!("\n| {flag} |")), "flag {flag}");
     }
 }

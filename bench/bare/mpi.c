@@ -1,5 +1,6 @@
-// Bare MPI loops between two ranks: a ping-pong of MPI_Send and MPI_Recv, and a stream of
-// MPI_Isend in windows that the receiver answers. Built once by each MPI's own compiler wrapper.
+// Bare MPI loops between two ranks: a ping-pong of MPI_Send and MPI_Recv, a stream of MPI_Isend in
+// windows that the receiver answers, and an allreduce that both enter at an agreed instant. Built
+// once by each MPI's own compiler wrapper.
 #include "bare.h"
 
 #include <mpi.h>
@@ -53,9 +54,40 @@ static void stream(const struct args *a, int rank, char *memory) {
                messages / seconds, messages * (double)a->size / seconds, messages);
 }
 
+// From the first entry to the last exit: both are on one machine, whose counter is the common time.
+// They agree on the instant as wiregauge's ranks do, and time what they take to agree.
+static void allreduce(const struct args *a, int rank, double *from) {
+    enum { LEAST_LEAD = 2000 };
+    size_t all = a->warmup + a->count;
+    int numbers = (int)(a->size / sizeof *from);
+    double *to = from + numbers;
+    uint64_t *entry = samples(all), *exit = samples(all);
+    uint64_t *first = samples(all), *last = samples(all);
+    int64_t lead = LEAST_LEAD;
+    struct baseline since = baseline();
+    for (size_t i = 0; i < all; i++) {
+        int64_t own[2] = {(int64_t)now(), lead}, agreed[2];
+        MPI_Allreduce(own, agreed, 2, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+        int64_t took = (int64_t)now() - agreed[0];
+        lead = took > lead ? lead + lead / 4 : took < lead / 2 ? lead / 2 : lead;
+        int64_t ahead = 2 * agreed[1] > LEAST_LEAD ? 2 * agreed[1] : LEAST_LEAD;
+        uint64_t begin = (uint64_t)(agreed[0] + ahead);
+        while (now() < begin) {
+        }
+        entry[i] = now();
+        MPI_Allreduce(from, to, numbers, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        exit[i] = now();
+    }
+    MPI_Reduce(entry, first, (int)all, MPI_UINT64_T, MPI_MIN, 0, MPI_COMM_WORLD);
+    MPI_Reduce(exit, last, (int)all, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+    for (size_t i = 0; i < all; i++) rtt[i] = 2 * (last[i] - first[i]);
+    if (rank == 0) report_half_rtt(a, rtt, since);
+}
+
 int main(int argc, char **argv) {
     if (argc != 6) {
-        fprintf(stderr, "usage: %s pingpong|stream SIZE COUNT CLIENT_CPU SERVER_CPU\n", argv[0]);
+        fprintf(stderr, "usage: %s pingpong|stream|allreduce SIZE COUNT CLIENT_CPU SERVER_CPU\n",
+                argv[0]);
         return 2;
     }
     struct args a = {argv[1], strtoul(argv[2], 0, 10), strtoul(argv[3], 0, 10), 0,
@@ -79,6 +111,8 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (!strcmp(a.wait, "pingpong"))
         pingpong(&a, rank, memory);
+    else if (!strcmp(a.wait, "allreduce"))
+        allreduce(&a, rank, (double *)memory);
     else
         stream(&a, rank, memory);
     MPI_Finalize();

@@ -24,7 +24,9 @@ PACKAGES = {
 }
 LATENCY_SIZE = 64
 STREAM_SIZE = 65_536
-COUNTS = {"latency": 500_000, "stream": 50_000}
+ALLREDUCE_SIZE = 32
+COUNTS = {"latency": 500_000, "stream": 50_000, "allreduce": 100_000}
+SIZES = {"pingpong": LATENCY_SIZE, "stream": STREAM_SIZE, "allreduce": ALLREDUCE_SIZE}
 
 
 def _ours(name: str, pattern: str, read, unit: str, figure: str, count: int) -> Subject:
@@ -43,7 +45,7 @@ def _ours(name: str, pattern: str, read, unit: str, figure: str, count: int) -> 
 def _bare(name: str, loop: str, read, unit: str, figure: str, count: int) -> Subject:
     implementation = name.split()[0]
     launcher, _ = IMPLEMENTATIONS[implementation]
-    size = LATENCY_SIZE if loop == "pingpong" else STREAM_SIZE
+    size = SIZES[loop]
     return Subject(
         name=f"bare {name}",
         group=name,
@@ -77,6 +79,7 @@ def every_subject() -> dict[str, Subject]:
     found = []
     for implementation in IMPLEMENTATIONS:
         latency, stream = f"{implementation} latency", f"{implementation} stream"
+        allreduce = f"{implementation} allreduce"
         counts = COUNTS
         found += [
             _ours(latency, f"latency --size {LATENCY_SIZE}", parse.wiregauge_half_rtt_p50_ns,
@@ -86,6 +89,9 @@ def every_subject() -> dict[str, Subject]:
             _ours(stream, f"bandwidth --size {STREAM_SIZE}", parse.wiregauge_bandwidth,
                   "B/s", "mean", counts["stream"]),
             _bare(stream, "stream", parse.bare_bytes_per_s, "B/s", "mean", counts["stream"]),
+            _ours(allreduce, f"collective --collective allreduce --size {ALLREDUCE_SIZE}",
+                  parse.wiregauge_collective_p50_ns, "ns", "p50", counts["allreduce"]),
+            _bare(allreduce, "allreduce", parse.bare_p50_ns, "ns", "p50", counts["allreduce"]),
         ]
     return {subject.name: subject for subject in found}
 
@@ -101,5 +107,9 @@ def every_row() -> list[Row]:
         name = f"{implementation} stream"
         what = f"{implementation} bandwidth 64 KiB"
         limit = Limit(0.98, at_most=False)
+        rows.append(Row(what, f"wiregauge {name}", (f"bare {name}",), limit))
+        name = f"{implementation} allreduce"
+        what = f"{implementation} allreduce {ALLREDUCE_SIZE} B, 2 ranks"
+        limit = Limit(1.05, at_most=True)
         rows.append(Row(what, f"wiregauge {name}", (f"bare {name}",), limit))
     return rows

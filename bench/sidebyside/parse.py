@@ -89,6 +89,10 @@ def wiregauge_rtt_p50_ns(text: str) -> float:
     return _wiregauge_p50(text, "rtt")
 
 
+def wiregauge_collective_p50_ns(text: str) -> float:
+    return _wiregauge_p50(text, "collective")
+
+
 def wiregauge_unloaded_p50_ns(text: str, size: int) -> float:
     """The unloaded median of one length of a workload."""
     for length in (_run(_json(text)).get("details") or {}).get("sizes", []):

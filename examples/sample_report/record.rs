@@ -54,6 +54,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
         hosts: Vec::new(),
         pairs: None,
         clocks: Vec::new(),
+        together: None,
         explanation: None,
         samples: None,
         sha256: String::new(),

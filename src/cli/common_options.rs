@@ -310,7 +310,10 @@ pub fn request(
     let fits = !remote || place.is_remote();
     ensure!(fits, "--injected-clock-error needs a remote host: use --to HOST as well");
     let request = Request {
-        transports: given.choices("transport"),
+        transports: match given.is_given("transport") {
+            true => given.choices("transport"),
+            false => request.transports,
+        },
         perturb: given.flag("perturb"),
         waits: given.choices("wait"),
         threads: match given.is_given("threads") {

@@ -252,7 +252,7 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("latency --wrong", "latency has no option '--wrong' (wiregauge help latency lists all)"),
         ("latency -p 5", "'-p': wiregauge chooses free ports itself (wiregauge help latency"),
         ("compare a b -p", "compare has no option '-p' (wiregauge help compare lists all)"),
-        ("osu_allreduce", "'osu_allreduce': collectives are not measured (wiregauge --help"),
+        ("osu_allreduce", "did you mean 'collective --collective allreduce'?"),
     ] {
         assert!(refusal(line).contains(says), "{line}: {}", refusal(line));
     }
@@ -449,7 +449,7 @@ fn short_help_fits_a_terminal() {
     for name in names {
         let text = screen(&format!("{name} -h"));
         // The program has more commands than a small terminal lines; each has one.
-        let most = if name.is_empty() { 34 } else { screen::LINES };
+        let most = if name.is_empty() { 35 } else { screen::LINES };
         if text.lines().count() > most {
             wrong.push(format!("{name}: {} lines", text.lines().count()));
         }

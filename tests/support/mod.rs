@@ -105,16 +105,6 @@ pub fn full_record() -> Record {
         }],
         clocks: vec![clocks::history()],
         together: Some(clocks::together()),
-        clocks: vec![ClockHistory {
-            known: vec![ClockKnown {
-                after_s: 1.5,
-                clock: clocks::offset(),
-                true_offset_ns: Some(-1.5e9),
-                true_drift_ppm: Some(12.0),
-            }],
-            points: vec![ClockPoint::default()],
-            ..ClockHistory::default()
-        }],
         explanation: None,
         samples: Some(SamplesFile { bytes: 12_345_678, sha256: "0f".repeat(32) }),
     }

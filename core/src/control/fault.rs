@@ -160,6 +160,13 @@ impl Fault {
         Some(Fault::Died { deaths, after: fault.filter(keeps).map(Box::new) })
     }
 
+    /// The rank whose agent was gone, in words.
+    pub fn gone(&self) -> Option<String> {
+        let Fault::Gone { role, host, .. } = self else { return None };
+        let on = host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
+        Some(format!("the {}{on}", role.name()))
+    }
+
     /// Whether the user asked for something that cannot be.
     pub fn is_refused(&self) -> bool {
         matches!(self, Fault::Refused(_))
@@ -192,6 +199,14 @@ mod tests {
         let both = Fault::with_deaths(Some(Fault::Interrupted), deaths());
         assert!(both.is_some_and(|fault| fault.is_interrupted() && !fault.is_refused()));
         assert!(Fault::with_deaths(None, Vec::new()).is_none());
+    }
+
+    #[test]
+    fn a_rank_that_is_gone_is_named() {
+        let host = Some("here (rank 1)".to_string());
+        let gone = Fault::Gone { role: Role::Node, host, why: String::new() };
+        assert_eq!(gone.gone().as_deref(), Some("the node on here (rank 1)"));
+        assert_eq!(Fault::Interrupted.gone(), None);
     }
 
     #[test]

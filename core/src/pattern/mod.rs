@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod bandwidth;
+pub mod collective;
 pub mod exchange;
 pub mod latency;
 pub mod load;

@@ -1,7 +1,7 @@
 //! The patterns that this build has: one line each.
 
 use super::survey::Survey;
-use super::{Pattern, bandwidth, exchange, latency, load, oneway, rpc, stream};
+use super::{Pattern, bandwidth, collective, exchange, latency, load, oneway, rpc, stream};
 use crate::agent::execution::PatternExecution;
 use crate::plan::PatternRef;
 use crate::run::analysis::PatternAnalysis;
@@ -18,6 +18,7 @@ static PATTERNS: &[&dyn Pattern] = &[
     &load::Load,
     &rpc::Rpc,
     &exchange::Exchange,
+    &collective::Collective,
 ];
 
 /// [`PATTERNS`], and what a program around this library adds to them.

@@ -24,8 +24,8 @@ macro_rules! shipped {
 pub(crate) use shipped;
 
 /// The publications that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 6] =
-    shipped!("references": "dabc" "gamess" "homa" "potter" "ramcloud" "villas");
+pub const SHIPPED: [(&str, &str); 7] =
+    shipped!("references": "dabc" "gamess" "gsi-mpi" "homa" "potter" "ramcloud" "villas");
 
 /// A publication's figures.
 #[derive(Clone, Debug, PartialEq)]

@@ -284,7 +284,8 @@ impl Request {
         })
     }
 
-    /// Refuses hosts over a transport whose ranks a launcher starts, but for the two of a job.
+    /// Refuses hosts over a transport whose ranks a launcher starts, but for those of a
+    /// job: two, where the pattern has two ends.
     fn check_launch(&self, transport: TransportKind) -> Result<(), UsageError> {
         let are_ranks = self.place.all_nodes().flatten().all(HostSpec::is_rank);
         ensure!(
@@ -292,8 +293,13 @@ impl Request {
             "{transport} measures between the ranks of one launch: start wiregauge by mpirun or \
              srun instead of naming hosts"
         );
-        refuse_found(Some(self.place.all_nodes().count()).filter(|ranks| *ranks != 2), |ranks| {
-            format!("{transport} needs a launch of two ranks, and this one has {ranks}: use -n 2")
+        let is_wrong = |ranks: &usize| *ranks != 2 && !self.asked.has_nodes();
+        refuse_found(Some(self.place.all_nodes().count()).filter(is_wrong), |ranks| {
+            let name = self.pattern.name();
+            format!(
+                "{name} over {transport} needs a launch of two ranks, and this one has {ranks}: \
+                 use -n 2"
+            )
         })
     }
 

@@ -48,7 +48,12 @@ fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
     ensure!(lost <= count, wrong(format!("{lost} samples are lost, but there are only {count}")));
     let one_clock = matches!(
         figure.metric,
-        Metric::Rtt | Metric::HalfRtt | Metric::Post | Metric::Complete | Metric::Jitter
+        Metric::Rtt
+            | Metric::HalfRtt
+            | Metric::Post
+            | Metric::Complete
+            | Metric::Jitter
+            | Metric::AfterBarrier
     );
     let least = if one_clock { -ROUNDED_NS } else { -LARGEST };
     let extremes = [("min", summary.min.0), ("max", summary.max.0), ("mean", summary.mean)];

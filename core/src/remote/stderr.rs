@@ -48,12 +48,19 @@ impl Tail {
         last_line(&locked(&self.kept))
     }
 
-    /// The last line with a word in it: launchers frame what they say by lines of dashes.
+    /// The last line that says something of this run: launchers frame what they say by lines of
+    /// dashes, and MPICH's ends with advice.
     pub fn telling_line(&self) -> Option<String> {
         let _ = self.last_line();
-        let has_word = |line: &str| line.contains(char::is_alphanumeric);
-        last_line_with(&locked(&self.kept), has_word)
+        last_line_with(&locked(&self.kept), is_telling)
     }
+}
+
+/// What MPICH's launcher says whatever has happened.
+const ADVICE: [&str; 2] = ["Please see the FAQ page", "This typically refers to a problem"];
+
+fn is_telling(line: &str) -> bool {
+    line.contains(char::is_alphanumeric) && !ADVICE.iter().any(|advice| line.starts_with(advice))
 }
 
 /// The last line that is not empty.
@@ -70,6 +77,15 @@ fn last_line_with(text: &[u8], tells: impl Fn(&str) -> bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_launcher_s_frame_and_advice_are_passed_over() {
+        let said = b"=   PID 7 RUNNING AT vm\nTHE EXIT STRING: Killed (signal 9)\nThis typically \
+                     refers to a problem with your application.\nPlease see the FAQ page for \
+                     debugging suggestions\n=====\n";
+        let line = last_line_with(said, is_telling);
+        assert_eq!(line.as_deref(), Some("THE EXIT STRING: Killed (signal 9)"));
+    }
 
     #[test]
     fn the_last_line_is_shown_without_what_a_terminal_obeys() {

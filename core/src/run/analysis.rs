@@ -12,10 +12,10 @@ use crate::control::fault::Fault;
 use crate::host::{CpuPair, Noise};
 use crate::plan::{Case, Plan};
 use crate::record::schema::{Counts, Figure, RateFigure, Round, Stall};
-use crate::sample::Sample;
 use crate::sample::arena::Row;
 use crate::sample::histogram::LiveHistogram;
 use crate::sample::join::{self, Times};
+use crate::sample::{RoundSamples, Sample};
 use crate::stats::{Metric, Rate, RateMetric};
 use crate::transport::counter::FinalCounters;
 use crate::warning::Warning;
@@ -40,6 +40,12 @@ pub trait PatternAnalysis: PatternExecution {
         times: Times<'_>,
     ) -> Vec<Sample> {
         join::round_trips(case.size, client, times)
+    }
+
+    /// The samples of a round, from those of each of its threads: all of them, where the pattern
+    /// does not say otherwise.
+    fn join(&self, _case: &Case, each: Vec<RoundSamples>) -> RoundSamples {
+        join::pool(each)
     }
 
     /// The metrics of a case, the one that answers its question first.
@@ -136,6 +142,8 @@ pub struct Completion {
     pub slowdown_by_host: BTreeMap<Option<u32>, Rate>,
     /// What the pattern keeps in the record, in a form of its own.
     pub details: Option<Value>,
+    /// What weakens its figures, as the pattern alone knows.
+    pub warnings: Vec<Warning>,
 }
 
 /// Gathers what a pattern wants to know of the rounds of a run, beside their distributions and

@@ -290,7 +290,7 @@ impl RunSoFar {
         self.warnings.extend(notes);
         let mut client_hosts = self.by_host.figures(&completion.slowdown_by_host, plan);
         let compared = client_hosts::compare(&mut client_hosts, &figures, &completion.rates);
-        self.warnings.extend(compared);
+        self.warnings.extend(compared.into_iter().chain(completion.warnings));
         let run = self.without_rounds(plan);
         figures.extend(completion.figures);
         rates.extend(completion.rates);

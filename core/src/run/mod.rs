@@ -55,7 +55,7 @@ use crate::run::conditions::Conditions;
 use crate::run::round::RoundResult;
 use crate::run::running_rank::ThreadResult;
 use crate::sample::RoundSamples;
-use crate::sample::join::{End, Times, pool};
+use crate::sample::join::{End, Times};
 use crate::transport::Role;
 use crate::units::Span;
 use analysis::{FindAnalysis, NextCase, PatternAnalysis, RunSoFar};
@@ -480,7 +480,7 @@ impl Runner<'_, '_> {
         let (each, counts): (Vec<_>, Vec<_>) = clients.iter().enumerate().map(thread).unzip();
         counts.iter().for_each(|one| counts::add(&mut round.counts, one));
         analysis.complete_counts(case, &finished, &mut round.counts);
-        let samples = pool(each);
+        let samples = analysis.join(case, each);
         self.conditions.context.end_observing(&samples, self.time.source, &base)?;
         if let Err(error) = self.keep.samples(&samples) {
             self.spoil(&error);

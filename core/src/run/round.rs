@@ -464,12 +464,18 @@ impl<'a> Round<'a> {
         drop(self.rx);
         // Ranks of one launch end together.
         self.ranks.iter_mut().filter_map(|rank| rank.agent.as_mut()).for_each(Agent::hang_up);
+        let first = fault.as_ref().and_then(Fault::gone);
+        let first = first.filter(|_| self.conditions.launcher(self.case).is_some());
         let mut deaths = Vec::new();
         for rank in order {
             let rank = &mut self.ranks[rank];
             // A broken one is killed where it is dropped, and its end says nothing.
             let agent = rank.agent.take().filter(|_| !rank.is_broken);
             deaths.extend(agent.and_then(|agent| agent.end(self.case.queue_time())));
+        }
+        // A launcher ends all its ranks when one is gone, and not every one says which.
+        if let (Some(death), Some(first)) = (deaths.first_mut(), first) {
+            *death = format!("{death}; {first} was gone first");
         }
         (self.ranks, Fault::with_deaths(fault, deaths))
     }

@@ -39,6 +39,11 @@ impl Flags {
     /// +infinity.
     pub const UNFINISHED: Flags = Flags(512);
 
+    /// Of a collective operation: a rank entered it too late for its time to be that of the others.
+    pub const UNALIGNED: Flags = Flags(1024);
+    /// Of a collective operation: the ranks computed between its start and its end.
+    pub const OVERLAPPED: Flags = Flags(2048);
+
     /// Whether all bits of `other` are set.
     pub fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0

@@ -28,6 +28,11 @@ crate::options::named_enum! {
         Jitter = "jitter",
         /// Of `rpc`: what the shortest tenth of all requests takes.
         Short = "short",
+        /// Of an operation of all ranks: from the first entry to the last exit, on common time.
+        Collective = "collective",
+        /// Of such an operation at one rank by its own clock, from the exit of a barrier on: what
+        /// other benchmarks print.
+        AfterBarrier = "after_barrier",
         /// From submit until the post has returned.
         Post = "post",
         /// From submit until the completion was seen.
@@ -85,7 +90,14 @@ crate::options::named_enum! {
 impl Metric {
     /// Whether it begins at one end and ends at the other.
     pub fn is_between_ends(self) -> bool {
-        matches!(self, Metric::OneWay | Metric::Response | Metric::Service | Metric::Transfer)
+        matches!(
+            self,
+            Metric::OneWay
+                | Metric::Response
+                | Metric::Service
+                | Metric::Transfer
+                | Metric::Collective
+        )
     }
 
     /// The metric of a name.
@@ -96,13 +108,16 @@ impl Metric {
     /// The duration of one sample in ns: +infinity where the message was lost, `None` where this
     /// metric has no sample (a stamp that was never to be taken).
     pub fn of_sample(self, s: &Sample) -> Option<f64> {
-        if s.flags.has(Flags::MISSED) {
+        let is_other = self == Metric::Collective
+            && (s.flags.has(Flags::UNALIGNED) || s.flags.has(Flags::OVERLAPPED));
+        if s.flags.has(Flags::MISSED) || is_other {
             return None;
         }
         let (start, end) = match self {
             Metric::Rtt | Metric::HalfRtt | Metric::OneWay | Metric::Jitter | Metric::Service => {
                 (s.submit_ns, s.receive_ns)
             }
+            Metric::Collective | Metric::AfterBarrier => (s.submit_ns, s.receive_ns),
             Metric::Response => (s.intended_ns, s.receive_ns),
             Metric::Lateness => (s.intended_ns, s.submit_ns),
             Metric::Transfer => (s.send_ns, s.receive_ns),
@@ -175,9 +190,10 @@ impl RateMetric {
 
 /// Durations of one metric in ns, in the order of sending, without the warm-up (which stays in the
 /// samples and is counted there). A lost message is +infinity; a late, reordered, repeated or
-/// corrupt one keeps its latency. The metric leaves out samples without the stamp where it starts
-/// (`post` and `complete` also those without the one where they end), and missed steps. `jitter`
-/// has one duration less than samples have arrived.
+/// corrupt one keeps its latency. `collective` leaves out operations that a rank entered late, and
+/// those that were to overlap with computing. The metric leaves out samples without the stamp where
+/// it starts (`post` and `complete` also those without the one where they end), and missed steps.
+/// `jitter` has one duration less than samples have arrived.
 pub fn durations(round: &RoundSamples, metric: Metric) -> Vec<f64> {
     let kept = round.samples.iter().filter(|s| !s.flags.has(Flags::WARMUP));
     let all: Vec<f64> = kept.filter_map(|s| metric.of_sample(s)).collect();
@@ -214,7 +230,7 @@ mod tests {
     fn a_metric_lies_between_the_ends_or_at_one_of_them() {
         let between = Metric::ALL.iter().filter(|metric| metric.is_between_ends());
         let names: Vec<&str> = between.map(|metric| metric.name()).collect();
-        assert_eq!(names, ["one_way", "response", "service", "transfer"]);
+        assert_eq!(names, ["one_way", "response", "service", "transfer", "collective"]);
     }
 
     #[test]
@@ -223,7 +239,7 @@ mod tests {
         let single = Metric::ALL.iter().copied();
         let single = single.filter(|m| !matches!(m, Metric::Jitter | Metric::Short));
         let got: Vec<f64> = single.map(|m| durations(&r, m)[0]).collect();
-        assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 7.5, 2.0, 1.0, 1.0]);
+        assert_eq!(got, [8.0, 4.0, 8.0, 10.0, 8.0, 7.5, 2.0, 8.0, 8.0, 1.0, 1.0]);
     }
 
     #[test]
@@ -262,6 +278,14 @@ mod tests {
         let flags = [Flags::REORDERED, Flags::LATE, Flags::CORRUPT, Flags::DUPLICATE];
         let r = round(&flags.map(|f| (0.0, 0.0, 5.0, 1.0, f)));
         assert_eq!(durations(&r, Metric::OneWay), [5.0; 4]);
+    }
+
+    #[test]
+    fn an_operation_that_a_rank_entered_late_or_that_overlaps_is_left_out_of_its_time_alone() {
+        let of = |flags| (0.0, 1.0, 9.0, f64::NAN, flags);
+        let r = round(&[of(Flags::default()), of(Flags::UNALIGNED), of(Flags::OVERLAPPED)]);
+        assert_eq!(durations(&r, Metric::Collective), [8.0]);
+        assert_eq!(durations(&r, Metric::Lateness), [1.0; 3]);
     }
 
     #[test]

@@ -21,6 +21,7 @@
 //! an adapter's own, which stamps completions).
 #![warn(missing_docs)]
 
+pub mod collectives;
 pub mod counter;
 pub mod definitions;
 pub mod descriptor;
@@ -40,6 +41,7 @@ mod traffic;
 pub mod verbs;
 
 use auto_impl::auto_impl;
+use collectives::{CollectiveOperation, CollectiveRank};
 use counter::FinalCounters;
 pub use descriptor::{Descriptor, KernelPath};
 use optional::{DeviceClock, LiveWord};
@@ -423,6 +425,14 @@ pub trait Endpoint: Any + Send {
     /// The eight bytes of a sending slot from `at` on, as a word that another thread may go on
     /// writing while the slot is posted; `None` where a post copies.
     fn live_word(&mut self, _slot: Slot, _at: usize) -> Option<LiveWord> {
+        None
+    }
+
+    /// This rank's side of an operation of all ranks; `None` where the transport has none.
+    fn collective(
+        &self,
+        _operation: CollectiveOperation,
+    ) -> Option<Result<Box<dyn CollectiveRank>>> {
         None
     }
 

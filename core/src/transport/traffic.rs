@@ -80,6 +80,8 @@ pub enum Traffic {
     /// The client accesses the server's memory, and the server's CPU takes no part: there are
     /// completions, but no arrivals.
     OneSided,
+    /// No messages of its own: all ranks take part in collective operations.
+    Collective,
 }
 
 impl Traffic {
@@ -87,7 +89,7 @@ impl Traffic {
     pub fn answered_every(self) -> Option<u32> {
         match self {
             Traffic::Echo { every } => Some(every.max(1)),
-            Traffic::Forward | Traffic::Both | Traffic::OneSided => None,
+            Traffic::Forward | Traffic::Both | Traffic::OneSided | Traffic::Collective => None,
         }
     }
 

@@ -85,6 +85,13 @@ warnings! {
     says("{count} messages arrived with a payload that differs from the one sent"),
     advises("check adapter, cable, driver and memory before you trust this path");
 
+    /// A rank entered collective operations later than all had agreed.
+    "late_entries" Warning LateEntries { late: u64, of: u64, allowed_ns: f64 }
+    size *late as f64 / *of as f64,
+    says("a rank entered {late} of {of} operations more than {} late: they are in no figure",
+         time(*allowed_ns)),
+    advises("use no more ranks than CPUs, stop other processes, or raise --max-late");
+
     /// Both ends are on one host, and a network interface was named.
     "not_on_the_wire" Severe NotOnTheWire { interface: String }
     says("both ends are on one host: no message crossed the wire of {interface}"),

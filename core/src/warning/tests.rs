@@ -40,6 +40,7 @@ fn of_machine() -> Vec<Warning> {
         InjectedClockError { is_remote: false },
         LateStart { end: s(HOST), round: 12, late_ns: 5e6, bound_ns: 5e4, allowed_ns: 1e5 },
         NotOnTheWire { interface: s("enp129s0f0np0") },
+        LateEntries { late: 999_999, of: 1_000_000, allowed_ns: 1e6 },
         AdapterLoopback { port: s("mlx5_bond_0/1") },
         PacketsResent { resent: 1_000_000_000, discarded: 1_000_000_000 },
         ReceiverNotReady { count: 1_000_000_000, counter: "rnr_nak_retry_err" },

@@ -1,10 +1,10 @@
 //! The three binary interfaces of MPI, which differ in constants alone: one table each.
 //!
 //! A handle is an `int` in MPICH's and a pointer in the others. All of them are passed as `usize`:
-//! a function that takes an `int` reads the lower half of the register (System V ABI for x86-64,
-//! AAPCS64), and one that writes an `int` through a pointer writes the first half of a `usize` that
-//! was zero before, on a little-endian machine. Arrays of handles would differ in their stride, so
-//! no function that takes one is used.
+//! a function that takes an `int` reads the lower half of the register, or of the eight bytes on
+//! the stack (System V ABI for x86-64, AAPCS64), and one that writes an `int` through a pointer
+//! writes the first half of a `usize` that was zero before, on a little-endian machine. Arrays of
+//! handles would differ in their stride, so no function that takes one is used.
 
 use libloading::Library;
 use std::ffi::c_int;
@@ -39,6 +39,14 @@ pub struct Constants {
     pub comm_world: usize,
     /// `MPI_BYTE`.
     pub byte: usize,
+    /// `MPI_DOUBLE`.
+    pub double: usize,
+    /// `MPI_INT64_T`.
+    pub int64: usize,
+    /// `MPI_SUM`.
+    pub sum: usize,
+    /// `MPI_MAX`.
+    pub max: usize,
     /// `MPI_REQUEST_NULL`.
     pub request_null: usize,
     /// `MPI_ERRORS_RETURN`.
@@ -55,6 +63,10 @@ pub struct Constants {
 const MPICH: Constants = Constants {
     comm_world: 0x4400_0000,
     byte: 0x4c00_010d,
+    double: 0x4c00_080b,
+    int64: 0x4c00_083a,
+    sum: 0x5800_0003,
+    max: 0x5800_0001,
     request_null: 0x2c00_0000,
     errors_return: 0x5400_0001,
     status_ignore: 1,
@@ -66,6 +78,10 @@ const MPICH: Constants = Constants {
 const STANDARD: Constants = Constants {
     comm_world: 0x101,
     byte: 0x247,
+    double: 0x214,
+    int64: 0x258,
+    sum: 0x21,
+    max: 0x23,
     request_null: 0x180,
     errors_return: 0x143,
     status_ignore: 0,
@@ -91,6 +107,10 @@ fn open_mpi(library: &Library) -> Option<Constants> {
     Some(Constants {
         comm_world: object("ompi_mpi_comm_world")?,
         byte: object("ompi_mpi_byte")?,
+        double: object("ompi_mpi_double")?,
+        int64: object("ompi_mpi_int64_t")?,
+        sum: object("ompi_mpi_op_sum")?,
+        max: object("ompi_mpi_op_max")?,
         request_null: object("ompi_request_null")?,
         errors_return: object("ompi_mpi_errors_return")?,
         status_ignore: 0,
@@ -114,8 +134,9 @@ mod tests {
     #[test]
     fn no_two_handles_of_a_kind_are_the_same() {
         for table in [MPICH, STANDARD] {
-            let Constants { comm_world, byte, request_null, errors_return, .. } = table;
-            let mut handles = [comm_world, byte, request_null, errors_return];
+            let Constants { comm_world, byte, double, int64, sum, max, .. } = table;
+            let (null, handler) = (table.request_null, table.errors_return);
+            let mut handles = [comm_world, byte, double, int64, sum, max, null, handler];
             handles.sort_unstable();
             assert!(handles.windows(2).all(|two| two[0] != two[1]), "{table:?}");
             assert!(table.thread_serialized < table.thread_multiple, "{table:?}");

@@ -3,8 +3,10 @@
 #![allow(non_snake_case, reason = "the standard's own names")]
 
 mod abi;
+mod collectives;
 
 pub use abi::{Abi, Constants};
+pub use collectives::Collectives;
 use libloading::Library;
 use libloading::os::unix;
 use std::ffi::{c_char, c_int, c_void};
@@ -55,18 +57,17 @@ pub struct Search {
 pub struct Status([u64; 4]);
 
 macro_rules! functions {
-    ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)+) => {
-        /// The functions that are used, in the forms of `mpi.h`. A handle is a `usize`: see
-        /// [`Constants`].
+    ($(#[$about:meta])* $table:ident: $($name:ident($($argument:ident: $type:ty),*);)+) => {
+        $(#[$about])*
         #[allow(missing_docs, reason = "they are the standard's, with its names")]
         #[derive(Clone, Copy)]
-        pub struct Functions {
+        pub struct $table {
             $(pub $name: unsafe extern "C" fn($($argument: $type),*) -> c_int,)+
         }
 
-        impl Functions {
-            fn load(library: &Library, file: &str) -> Result<Functions, NoMpi> {
-                Ok(Functions {
+        impl $table {
+            pub(super) fn load(library: &Library, file: &str) -> Result<$table, NoMpi> {
+                Ok($table {
                     // SAFETY: the type is the one of the standard's C binding, with handles as the
                     // ABI's module says; the library is never closed.
                     $($name: unsafe { *library.get(stringify!($name)).map_err(|_| {
@@ -77,8 +78,12 @@ macro_rules! functions {
         }
     };
 }
+use functions;
 
 functions! {
+    /// The functions that are used, in the forms of `mpi.h`. A handle is a `usize`: see
+    /// [`Constants`].
+    Functions:
     MPI_Init_thread(argc: *mut c_int, argv: *mut c_void, wanted: c_int, granted: *mut c_int);
     MPI_Finalize();
     MPI_Query_thread(granted: *mut c_int);
@@ -94,6 +99,7 @@ functions! {
         to: *mut c_void, count: c_int, datatype: usize,
         source: c_int, tag: c_int, comm: usize, request: *mut usize
     );
+    MPI_Wait(request: *mut usize, status: *mut Status);
     MPI_Test(request: *mut usize, flag: *mut c_int, status: *mut Status);
     MPI_Cancel(request: *mut usize);
     MPI_Get_count(status: *const Status, datatype: usize, count: *mut c_int);
@@ -144,6 +150,8 @@ fn names() -> String {
 pub struct Mpi {
     /// Its functions.
     pub call: Functions,
+    /// Its collective operations.
+    pub collectives: Collectives,
     /// The constants of its ABI.
     pub constants: Constants,
     /// Which ABI it has.
@@ -190,7 +198,8 @@ impl Mpi {
         let abi = abi_of(library, &version).ok_or_else(wrong)?;
         let constants = Constants::of(abi, library).ok_or_else(wrong)?;
         let call = Functions::load(library, &file)?;
-        Ok(Mpi { call, constants, abi, version, file })
+        let collectives = Collectives::load(library, &file)?;
+        Ok(Mpi { call, collectives, constants, abi, version, file })
     }
 
     /// What a code of an error means, in the library's words.

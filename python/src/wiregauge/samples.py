@@ -26,6 +26,8 @@ STAMP_COLUMNS = CASE + MESSAGE + STAMPS + FATE
 
 LIBRARIES = ("polars", "pandas", "pyarrow")
 WARMUP, LOST, REVERSE, MISSED, UNSENT, UNFINISHED = 1, 2, 64, 128, 256, 512
+#: Operations of all ranks that a rank entered late, or that were to overlap with computing.
+NOT_COLLECTIVE = 1024 | 2048
 OUTCOMES = ((MISSED, "missed"), (UNSENT, "unsent"), (UNFINISHED, "unfinished"), (LOST, "lost"))
 
 #: First stamp, last stamp, and whether a message that never arrived is infinite.
@@ -37,6 +39,8 @@ SPANS = {
     "jitter": ("submit_ns", "receive_ns", True),
     "response": ("intended_ns", "receive_ns", True),
     "transfer": ("send_ns", "receive_ns", True),
+    "collective": ("submit_ns", "receive_ns", True),
+    "after_barrier": ("submit_ns", "receive_ns", True),
     "lateness": ("intended_ns", "submit_ns", False),
     "post": ("submit_ns", "complete_ns", False),
     "complete": ("submit_ns", "complete_ns", False),
@@ -177,7 +181,8 @@ def _polars(path: Path) -> _Engine:
                 start = pl.col("receive_ns") - pl.col("value")
                 return rows.with_columns(start.alias("time_ns"))
             first, last, is_infinite = SPANS[metric]
-            rows = rows.filter(pl.col(first).is_not_null() & ~flag(MISSED))
+            left_out = MISSED | (NOT_COLLECTIVE if metric == "collective" else 0)
+            rows = rows.filter(pl.col(first).is_not_null() & ~flag(left_out))
             value = pl.col(last) - pl.col(first)
             if not is_infinite:
                 rows = rows.filter(pl.col(last).is_not_null())
@@ -252,7 +257,8 @@ def _pyarrow(path: Path) -> _Engine:
                 rows = rows.append_column("time_ns", rows["receive_ns"])
                 return self.changes(rows, ["round", "thread", "way"], "receive_ns")
             first, last, is_infinite = SPANS[metric]
-            is_missed = self.flag(rows, MISSED)
+            left_out = MISSED | (NOT_COLLECTIVE if metric == "collective" else 0)
+            is_missed = self.flag(rows, left_out)
             rows = rows.filter(pc.and_(pc.is_valid(rows[first]), pc.invert(is_missed)))
             if not is_infinite:
                 rows = rows.filter(pc.is_valid(rows[last]))

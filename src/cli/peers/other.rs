@@ -29,6 +29,7 @@ const USUAL_WORDS: &[Word] = &[
     command(&["bw", "throughput-test", "goodput"], "bandwidth", ""),
     command(&["msgrate", "msg-rate", "message-rate", "pps"], "bandwidth --size 8", ""),
     command(&["one-way", "owd", "owl"], "oneway", ""),
+    command(&["allreduce", "alltoall", "barrier", "collectives"], "collective", ""),
     command(&["loaded-latency", "saturation", "knee", "open-loop"], "load", ""),
     command(&["bench", "benchmark", "measure", "all", "test", "start"], "survey", ""),
     command(&["serve", "daemon", "listen", "responder"], "agent", ""),

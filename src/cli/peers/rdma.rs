@@ -95,6 +95,12 @@ const OSU_WORDS: &[Word] = &[
     command(&["osu_latency"], "latency --transport mpi", "the mean of `half_rtt`"),
     command(&["osu_bw"], "bandwidth --transport mpi", "MB/s are 10^6 bytes/s in both"),
     command(&["osu_bibw"], "bandwidth --transport mpi --direction bi", ""),
+    command(
+        &["osu_allreduce", "osu_bcast", "osu_barrier", "osu_allgather", "osu_alltoall"],
+        "collective --collective allreduce",
+        "first entry to last exit, not the mean of ranks after a barrier",
+    ),
+    command(&["osu_iallreduce", "osu_ialltoall"], "collective --nonblocking", ""),
     command(&["osu_mbw_mr"], "bandwidth --threads N", "threads instead of pairs of ranks"),
     command(&["osu_multi_lat", "osu_latency_mt"], "latency --threads N", "threads, not ranks"),
     command(&["osu_put_latency"], "latency --transport verbs --operation write", ""),
@@ -112,18 +118,9 @@ const OSU_WORDS: &[Word] = &[
         "`rtt`",
     ),
     command(
-        &["osu_alltoall"],
-        "exchange --chaotic",
-        "rates and one-way times of messages, not the time of a collective",
-    ),
-    command(
         &["osu_bw_fan_in", "osu_bw_fan_out"],
         "exchange --chaotic --schedule all-to-one",
         "or `one-to-all`, or `incast` with `--degree N`: the sum, and each connection",
-    ),
-    nothing(
-        &["osu_allreduce", "osu_bcast", "osu_barrier", "osu_allgather"],
-        "collectives are not measured",
     ),
     option(&["-m", "--message-size"], "--size MIN..MAX*2", "one size as `--size 64`"),
     option(&["-i", "--iterations"], "--count N", "messages of each round"),

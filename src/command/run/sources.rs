@@ -40,6 +40,7 @@ fn sources() -> Vec<Source> {
         include_str!("../../../tests/support/sources/dabc.json"),
         include_str!("../../../tests/support/sources/gamess.json"),
         include_str!("../../../tests/support/sources/homa.json"),
+        include_str!("../../../tests/support/sources/mpi.json"),
         include_str!("../../../tests/support/sources/potter.json"),
         include_str!("../../../tests/support/sources/ramcloud.json"),
         include_str!("../../../tests/support/sources/villas.json"),

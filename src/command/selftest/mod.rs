@@ -2,6 +2,7 @@
 //! "The self-test"). Deterministic but for T8, T15, T16 and T19: simulated time, seeded draws.
 
 mod clocks;
+mod collectives;
 mod coverage;
 mod curves;
 mod figures;
@@ -29,7 +30,7 @@ type Test = (u32, &'static str, &'static str, fn() -> Outcome);
 
 /// By their numbers.
 #[rustfmt::skip]
-const TESTS: [Test; 23] = [
+const TESTS: [Test; 24] = [
     (1, "normal delays 1.0 us, sd 0.3 us", "within 5 %", statistics::t1_standard_deviation),
     (2, "one 5 ms stall in 1000 samples of about 1.1 us",
      "max 5 ms, mean 6.1 us, visible in every output", outputs::t2_stall),
@@ -66,6 +67,8 @@ const TESTS: [Test; 23] = [
     (22, "knee and limit of a queue of known response",
      "exact; at the end of a sweep, a lower bound", curves::t22_knee_and_limit),
     (23, "5 % duplicates, no loss", "no duplicate counts as lost", figures::t23_duplicates),
+    (24, "allreduce of 4 ranks, 1 us a message; one of MPI here",
+     "first entry to last exit, not the time after a barrier", collectives::t24_collectives),
 ];
 
 /// One row of the self-test.

@@ -31,6 +31,8 @@ impl Named for Observable {
         Observable::Metric(Metric::Lateness),
         Observable::Metric(Metric::Transfer),
         Observable::Metric(Metric::Jitter),
+        Observable::Metric(Metric::Collective),
+        Observable::Metric(Metric::AfterBarrier),
         Observable::Metric(Metric::Post),
         Observable::Metric(Metric::Complete),
         Observable::Interarrival,

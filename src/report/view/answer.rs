@@ -17,12 +17,11 @@ const NOISY: f64 = 0.01;
 
 /// The sentences; none where there is nothing to say.
 pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
-    let mut lines: Vec<String> = super::study::answer(record);
-    lines.extend(super::together::answer(record));
     let mut lines: Vec<String> = super::explain::answer(record);
     if lines.is_empty() {
         lines.extend(super::study::answer(record));
     }
+    lines.extend(super::together::answer(record));
     if lines.is_empty() {
         lines.extend(patterns.iter().flat_map(|pattern| pattern.answer(record)));
     }

@@ -22,3 +22,4 @@ pub use options::request;
 pub use request::ExchangeRequest;
 pub use slots::{Rule, Slots, Transfer};
 pub use spec::{Exchange, Spec};
+pub use summary::Between;

@@ -243,6 +243,7 @@ fn lengths(
         rates: slowdown.into_iter().collect(),
         slowdown_by_host,
         details: serde_json::to_value(lengths).ok(),
+        ..Completion::default()
     }
 }
 

@@ -90,6 +90,7 @@ fn tables_rise_with_the_size_and_are_whole() {
     for (name, tables, figures) in [
         ("dabc", 3, 88),
         ("gamess", 10, 452),
+        ("gsi-mpi", 6, 7),
         ("homa", 11, 82),
         ("potter", 14, 53),
         ("ramcloud", 3, 4),

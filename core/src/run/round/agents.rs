@@ -6,6 +6,7 @@ use crate::remote::launch::Launch;
 use crate::remote::process::{Agent, AgentMessage};
 use crate::remote::ssh::Session;
 use crate::run::running_rank::RunningRank;
+use crate::units::Span;
 use crate::warning::number::time;
 use std::sync::mpsc::SyncSender;
 
@@ -15,16 +16,7 @@ impl Round<'_> {
         let Some(within) = self.case.profile().clock_within else { return Ok(()) };
         let hosts = self.case.topology.ranks.iter().map(|rank| rank.host);
         let bounds_ns = hosts.map(|host| self.conditions.clock_bound_ns(host, self.start));
-        let worst_ns = bounds_ns.fold(0.0, f64::max);
-        ensure!(
-            worst_ns <= within.0 as f64,
-            Fault::Refused(format!(
-                "the clocks of the hosts are known to {}, and this needs {within}: use longer \
-                 slots, or clocks that are kept right (`wiregauge clocks`)",
-                time(worst_ns)
-            ))
-        );
-        Ok(())
+        check_bounds(bounds_ns, within)
     }
 
     /// Starts the agents, each by itself or all by a launcher, but for those that have stayed from
@@ -62,5 +54,36 @@ impl Round<'_> {
             *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);
         }
         Ok(started)
+    }
+}
+
+/// Refuses clocks of which one may be wrong by more than this.
+fn check_bounds(bounds_ns: impl Iterator<Item = f64>, within: Span) -> Result<(), Fault> {
+    let worst_ns = bounds_ns.fold(0.0, f64::max);
+    ensure!(
+        worst_ns <= within.0 as f64,
+        Fault::Refused(format!(
+            "the clocks of the hosts are known to {}, and this needs {within}: use longer slots, \
+             or clocks that are kept right (`wiregauge clocks`)",
+            time(worst_ns)
+        ))
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_are_too_coarse_for_the_slots_are_refused_with_both_figures() {
+        let of = |bounds: &[f64]| check_bounds(bounds.iter().copied(), Span(5000));
+        let refused = of(&[0.0, 5001.0, 300.0]).unwrap_err();
+        assert!(refused.is_refused());
+        let said = refused.to_string();
+        assert!(said.contains("known to 5.00 us, and this needs 5 us"), "{said}");
+        assert!(of(&[0.0, 5000.0, 300.0]).is_ok());
+        // One that was never compared.
+        assert!(of(&[0.0, f64::INFINITY]).is_err());
     }
 }

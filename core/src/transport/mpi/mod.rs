@@ -3,12 +3,13 @@
 //! * Control: this file, `process`, which is this process as a rank of its launch, and
 //!   `launcher`, the command that starts the ranks.
 //! * Data: `endpoint`, over `queue`, which keeps requests in the order of posting, and
-//!   `memory`.
+//!   `memory`; `collective`, the operations of all ranks.
 //!
 //! A message is an `MPI_Isend` into an `MPI_Irecv` that was posted before. MPI bounds neither what
 //! a sender has on its way nor what waits unexpected at a receiver, so that a stream's receiver
 //! tells its sender how much it has taken, by messages with a tag of their own.
 
+mod collective;
 mod endpoint;
 mod launcher;
 mod memory;
@@ -18,6 +19,7 @@ mod queue;
 use super::*;
 use crate::options::OptionDef;
 use crate::units::Bytes;
+use collective::CollectiveEndpoint;
 pub use endpoint::MpiEndpoint;
 use process::{Process, Tags};
 
@@ -45,6 +47,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     about: "messages between two MPI ranks, by any MPI library that is installed",
     largest: Bytes::MIB.0 * 64,
     between_hosts: true,
+    traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both, Traffic::Collective],
     settings: &[MPIRUN, LIBRARY],
     path: "MPI_Isend, whatever way the MPI library takes, MPI_Test of a posted MPI_Irecv",
     memory_beside_slots: |setup| (receives(setup) * memory::stride(setup.size)) as u64,
@@ -69,6 +72,9 @@ fn check(request: &TransportRequest<'_>) -> Result<(), String> {
 /// Buffers for messages that arrive: twice those of a window, since the memory of one that has
 /// arrived is given back with the next poll. A stream has as many as one poll hands over.
 fn receives(setup: &Setup) -> usize {
+    if setup.traffic == Traffic::Collective {
+        return 0;
+    }
     let is_echo = matches!(setup.traffic, Traffic::Echo { .. });
     let wanted = if is_echo { 2 * setup.window as usize } else { MOST_RECEIVES };
     let room = RECEIVE_BYTES / memory::stride(setup.size);
@@ -110,14 +116,18 @@ fn open(setup: &Setup) -> Result<Opening> {
     Ok(Opening::new(address(process, tags), move |other| {
         let (rank, theirs) = peer(process, other)?;
         let receives = receives(&setup);
-        let effective_settings = vec![
+        let mut effective_settings: NamedValues = vec![
             ("mpi".into(), process.mpi.version.clone()),
             ("mpi_abi".into(), process.mpi.abi.name().into()),
             ("mpi_library".into(), process.mpi.file.clone()),
             ("mpi_rank".into(), format!("{} of {}", process.rank, process.size)),
-            ("posted_receives".into(), receives.to_string()),
-            ("rounds_of_process".into(), process.round().to_string()),
+            ("rounds_of_process".into(), process.round(setup.traffic).to_string()),
         ];
+        if setup.traffic == Traffic::Collective {
+            let endpoint = CollectiveEndpoint::new(process, &setup);
+            return Ok(Connected { effective_settings, ..Connected::new(endpoint) });
+        }
+        effective_settings.push(("posted_receives".into(), receives.to_string()));
         let endpoint = MpiEndpoint::connect(process, &setup, receives, (rank, tags, theirs))?;
         Ok(Connected { effective_settings, ..Connected::new(endpoint) })
     }))

@@ -2,7 +2,7 @@
 //! after it was finalised.
 
 use super::launcher;
-use crate::transport::{Result, Settings, SetupError};
+use crate::transport::{Result, Settings, SetupError, Traffic};
 use fabric_sys::mpi::{MPI_SUCCESS, Mpi};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -108,9 +108,11 @@ impl Process {
         Ok(())
     }
 
-    /// How many endpoints this process has opened: more than one where rounds share it.
-    pub fn round(&self) -> u32 {
-        self.opened.load(Ordering::Relaxed)
+    /// Which round of this process it is: more than the first where rounds share it. Of a
+    /// collective a round opens an end for each other rank.
+    pub fn round(&self, traffic: Traffic) -> u32 {
+        let ends = if traffic == Traffic::Collective { self.size - 1 } else { 1 };
+        self.opened.load(Ordering::Relaxed).div_ceil(ends.max(1) as u32)
     }
 }
 

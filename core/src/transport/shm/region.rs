@@ -54,7 +54,9 @@ impl Layout {
             Traffic::Forward => return Self::of_stream(setup.size),
             // An end that sends and polls in turns takes messages one by one as they come: a line
             // with several would change hands for each.
-            Traffic::Both | Traffic::OneSided => return Self::of_grain(setup.size, LINE),
+            Traffic::Both | Traffic::OneSided | Traffic::Collective => {
+                return Self::of_grain(setup.size, LINE);
+            }
         }
         let window = 2 * u64::from(setup.window).next_power_of_two();
         let most = window.clamp(Self::FEWEST_CELLS, Self::MOST_CELLS);

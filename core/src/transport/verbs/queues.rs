@@ -82,7 +82,7 @@ impl Depths {
             // Twice what is on the way: a slot is never overwritten while it is looked at.
             Traffic::Echo { .. } => window.saturating_mul(2).saturating_mul(sharing),
             Traffic::Forward | Traffic::Both => RECEIVE_DEPTH,
-            Traffic::OneSided => slots as u32,
+            Traffic::OneSided | Traffic::Collective => slots as u32,
         });
         let fit_each = (fit / pairs).max(2);
         let most = match shares_receives {
