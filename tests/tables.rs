@@ -17,9 +17,9 @@ use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, MessageRate};
 use wiregauge::warning::Warning;
 
-/// A record of a plan, the runs without any figure.
-fn record(plan: Plan) -> Record {
-    let run = |(index, case): (usize, &Case)| Run {
+/// The run of a case, without any figure.
+fn run((index, case): (usize, &Case)) -> Run {
+    Run {
         index: index as u32,
         label: case.label(),
         case: CaseRecord::from(case),
@@ -35,7 +35,11 @@ fn record(plan: Plan) -> Record {
         client_hosts: Vec::new(),
         included: Default::default(),
         warnings: Vec::new(),
-    };
+    }
+}
+
+/// A record of a plan, the runs without any figure.
+fn record(plan: Plan) -> Record {
     Record {
         schema: SCHEMA.into(),
         sha256: String::new(),

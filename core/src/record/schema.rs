@@ -8,9 +8,8 @@ use crate::explain::Explanation;
 pub use crate::host::together::{CauseFigures, InterruptCount, Kind, ShownGap, Together};
 pub use crate::host::{Environment, Noise};
 use crate::plan::CpuPair;
-use crate::stats::knee::Requests;
 pub use crate::stats::{Metric, RateMetric};
-use crate::stats::{Rate, Summary, Value, as_value};
+use crate::stats::{Rate, Summary, Value, as_value, knee::Requests};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -72,8 +71,7 @@ pub struct Record {
     /// Why messages took what they took, where the command was `explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
-    /// The `samples.parquet` that was written with this; `None` in a record that was only printed,
-    /// and in older ones.
+    /// The `samples.parquet` that was written with this; `None` where only printed, or older.
     pub samples: Option<SamplesFile>,
     /// SHA-256 of its own file; empty before it is written.
     #[serde(skip)]

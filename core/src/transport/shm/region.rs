@@ -21,8 +21,8 @@ const GRAIN: usize = 16;
 const CELLS_OF_LINE: u64 = (LINE / GRAIN) as u64;
 /// Cells of this size and more are aligned to lines: what the last line has free is then small.
 const LINES: usize = 1024;
-/// Lines of a message that are fetched while its header is awaited: to 256 B. Messages of 1 KiB took
-/// 7 % longer with it, since a line that is fetched too early has to be taken back by the sender.
+/// Lines of a message that are fetched while its header is awaited: to 256 B. Messages of 1 KiB
+/// took 7 % longer with it, since the sender has to take back a line that is fetched too early.
 const LINES_FETCHED: usize = 5;
 /// Two lines apart, since adjacent-line prefetch would couple words one line apart.
 const APART: usize = 2 * LINE;
