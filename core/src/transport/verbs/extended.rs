@@ -76,10 +76,24 @@ impl VerbsEndpoint {
     #[inline(always)]
     unsafe fn ring_through(&mut self, qp: *mut ibv_qp_ex, pair: usize, head: usize) -> Option<i32> {
         let receiver = self.receiver_of(qp, pair)?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            ((*qp).wr_start?)(qp);
+            let filled = self.fill(qp, receiver, head);
+            end(qp, filled)
+        }
+    }
+
+    /// Describes those sends.
+    ///
+    /// # Safety
+    /// `qp` is a live extended queue pair between a start and a complete, and the receiver is of
+    /// it.
+    #[inline(always)]
+    unsafe fn fill(&mut self, qp: *mut ibv_qp_ex, receiver: Receiver, head: usize) -> Option<()> {
         // SAFETY: the caller's promise; the two members of the union that are read hold integers,
         // the list is zeroed when it is made, and what `post` has not written is not handed over.
         unsafe {
-            ((*qp).wr_start?)(qp);
             for number in (head..self.staged).step_by(self.queues.pairs.len()) {
                 let send = &self.lists.sends[number];
                 let piece = &self.lists.send_pieces[number];
@@ -112,8 +126,8 @@ impl VerbsEndpoint {
                     ((*qp).wr_set_sge?)(qp, piece.lkey, piece.addr, piece.length);
                 }
             }
-            Some(((*qp).wr_complete?)(qp))
         }
+        Some(())
     }
 
     /// Posts a signalled write without memory to this queue pair; whether it was taken.
@@ -132,13 +146,47 @@ impl VerbsEndpoint {
         // SAFETY: the caller's promise.
         unsafe {
             ((*qp).wr_start?)(qp);
+            let filled = self.fill_nothing(qp, receiver, request);
+            end(qp, filled)
+        }
+    }
+
+    /// # Safety
+    /// As for [`Self::fill`].
+    unsafe fn fill_nothing(
+        &self,
+        qp: *mut ibv_qp_ex,
+        receiver: Receiver,
+        request: u64,
+    ) -> Option<()> {
+        // SAFETY: the caller's promise.
+        unsafe {
             ((*qp).wr_id, (*qp).wr_flags) = (request, IBV_SEND_SIGNALED);
             ((*qp).wr_rdma_write?)(qp, self.other.key, self.other.memory);
             address_to(qp, receiver)?;
             ((*qp).wr_set_sge_list?)(qp, 0, std::ptr::null());
-            Some(((*qp).wr_complete?)(qp))
+        }
+        Some(())
+    }
+}
+
+/// Hands over what was described since the start, or takes all of it back where the provider lacks
+/// a call that it needs (`None`): a start without an end would leave the queue pair locked.
+///
+/// # Safety
+/// `qp` is a live extended queue pair after a start.
+#[inline(always)]
+unsafe fn end(qp: *mut ibv_qp_ex, filled: Option<()>) -> Option<i32> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if filled.is_some() {
+            return Some(((*qp).wr_complete?)(qp));
+        }
+        if let Some(abort) = (*qp).wr_abort {
+            abort(qp);
         }
     }
+    None
 }
 
 /// Names the receiver of the work request that was begun last.
