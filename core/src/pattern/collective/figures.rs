@@ -103,8 +103,8 @@ fn of_rank(spec: &Spec, size: Bytes, number: u64, row: &Row, own: End<'_>) -> Sa
 
 /// The operations of a round, from what each of its ranks has of them: from the first entry (the
 /// submit) to the last exit (the receive), with the last entry as the send and the rank that left
-/// last as the thread. One that a rank has not left is none. Its computing is the longest of all
-/// ranks. What is flagged at one rank is flagged.
+/// last as the thread. An operation that a rank has not left is not among them. Its computing is
+/// the longest of all ranks. What is flagged at one rank is flagged.
 pub fn of_ranks(each: &[RoundSamples]) -> RoundSamples {
     let Some(first) = each.first() else { return RoundSamples::default() };
     let joined = |number: usize| {

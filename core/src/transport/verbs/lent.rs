@@ -20,7 +20,7 @@ impl Lent {
         Lent { ring, taken: 0, added: 0 }
     }
 
-    /// Whether there is none.
+    /// Whether no slot is lent.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.taken == self.added
