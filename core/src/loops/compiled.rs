@@ -2,9 +2,10 @@
 //! a `Box<dyn Endpoint>` becomes a type.
 //!
 //! Loops are compiled apart for the transports whose messages cost less than a microsecond, with
-//! the processor's counter; all else shares one copy. A call through a table costs 1 to 2 ns, and
-//! a poll or a post is a system call there, of 200 ns at least. A message over mpi takes 300 ns,
-//! most of it in MPI's own calls; copies of its own made the program 0.2 MB larger.
+//! the processor's counter, where they poll; all else shares one copy. A call through a table costs
+//! 1 to 2 ns, and a poll or a post is a system call there, of 200 ns at least, a sleep one of
+//! microseconds. A message over mpi takes 300 ns, most of it in MPI's own calls. What these copies
+//! would add to the program's size (a loop's has 10 to 50 kB) buys nothing that a figure shows.
 
 use super::waiter::{AnyWaiter, Busy, Waiter};
 use super::{Ended, LoopContext};
@@ -22,6 +23,9 @@ pub type AnyContext<'a, 'm, E> = LoopContext<'a, 'm, E, AnyWaiter, AnyClock>;
 
 /// A measured loop before its endpoint, wait mode and clock are known.
 pub trait Compiled {
+    /// Its copies for verbs.
+    const FOR_VERBS: ForVerbs = ForVerbs::All;
+
     /// Runs it over these.
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended;
 
@@ -31,7 +35,21 @@ pub trait Compiled {
     }
 }
 
-/// The same over several endpoints. Its wait mode is looked at once a wait.
+/// For which endpoints of verbs a loop has copies.
+#[derive(Clone, Copy)]
+pub enum ForVerbs {
+    /// For all: its figure is the cost of a message.
+    All,
+    /// For those that send one message at a time on the lean path.
+    Sends,
+    /// For those that work on the other end's memory, and those that are not lean.
+    Remote,
+    /// For none: its messages wait for a schedule or an answer, and an adapter takes 600 ns for one.
+    None,
+}
+
+/// The same over several endpoints. Its wait mode is looked at once a wait, and a message over verbs
+/// costs more than the calls through a table.
 pub trait CompiledOverSet {
     /// Runs it over these.
     fn run<E: Endpoint, C: Clock>(
@@ -60,12 +78,11 @@ pub fn run<L: Compiled>(
     mut context: AnyContext<'_, '_, Box<dyn Endpoint>>,
     measured: &mut L,
 ) -> Ended {
-    if let AnyClock::Tsc = context.clock {
+    let polls = !context.waiter.sleeps();
+    if let (AnyClock::Tsc, true) = (context.clock, polls) {
         let ended = run_apart::<ShmEndpoint, L>(&mut context, measured)
-            .or_else(|| run_apart::<LeanEndpoint<LeanSend>, L>(&mut context, measured))
-            .or_else(|| run_apart::<LeanEndpoint<LeanRemote>, L>(&mut context, measured))
-            .or_else(|| run_apart::<VerbsEndpoint, L>(&mut context, measured))
-            .or_else(|| run_apart::<NullEndpoint, L>(&mut context, measured));
+            .or_else(|| run_apart::<NullEndpoint, L>(&mut context, measured))
+            .or_else(|| run_apart_for_verbs(&mut context, measured));
         if let Some(ended) = ended {
             return ended;
         }
@@ -73,17 +90,31 @@ pub fn run<L: Compiled>(
     measured.run(context)
 }
 
-/// Runs a loop where the endpoint is an `E`.
+fn run_apart_for_verbs<L: Compiled>(
+    context: &mut AnyContext<'_, '_, Box<dyn Endpoint>>,
+    measured: &mut L,
+) -> Option<Ended> {
+    // Constants, so that copies which no loop takes are not compiled.
+    let mut ended = None;
+    if const { matches!(L::FOR_VERBS, ForVerbs::All | ForVerbs::Sends) } {
+        ended = run_apart::<LeanEndpoint<LeanSend>, L>(context, measured);
+    }
+    if const { matches!(L::FOR_VERBS, ForVerbs::All | ForVerbs::Remote) } {
+        ended = ended
+            .or_else(|| run_apart::<LeanEndpoint<LeanRemote>, L>(context, measured))
+            .or_else(|| run_apart::<VerbsEndpoint, L>(context, measured));
+    }
+    ended
+}
+
+/// Runs a loop that polls, where the endpoint is an `E`.
 fn run_apart<E: Endpoint, L: Compiled>(
     context: &mut AnyContext<'_, '_, Box<dyn Endpoint>>,
     measured: &mut L,
 ) -> Option<Ended> {
     let any: &mut dyn Any = &mut **context.endpoint;
     let endpoint = any.downcast_mut::<E>()?;
-    Some(match context.waiter.sleeps() {
-        true => measured.run(with!(context, endpoint, context.waiter, Tsc)),
-        false => measured.run(with!(context, endpoint, Busy, Tsc)),
-    })
+    Some(measured.run(with!(context, endpoint, Busy, Tsc)))
 }
 
 /// Runs a loop in the copy that is compiled for these endpoints and this clock.
@@ -92,10 +123,7 @@ pub fn run_over_set<L: CompiledOverSet>(
     measured: &L,
 ) -> Ended {
     if let AnyClock::Tsc = context.clock {
-        let ended = run_set_apart::<ShmEndpoint, L>(&mut context, measured)
-            .or_else(|| run_set_apart::<LeanEndpoint<LeanSend>, L>(&mut context, measured))
-            .or_else(|| run_set_apart::<VerbsEndpoint, L>(&mut context, measured));
-        if let Some(ended) = ended {
+        if let Some(ended) = run_set_apart::<ShmEndpoint, L>(&mut context, measured) {
             return ended;
         }
     }

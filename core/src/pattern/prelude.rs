@@ -7,7 +7,7 @@ pub use crate::agent::execution::{PatternExecution, Prepared, RoleLoop, ThreadCo
 pub use crate::agent::rows::{MESSAGES_PER_SECOND, rows};
 pub use crate::clock::{Clock, TickSpan, Ticks};
 pub use crate::loops::closed::{self, RoundTrips};
-pub use crate::loops::compiled::Compiled;
+pub use crate::loops::compiled::{Compiled, ForVerbs};
 pub use crate::loops::deadline::Deadline;
 pub use crate::loops::flow::Flow;
 pub use crate::loops::waiter::{Waited, Waiter};

@@ -16,6 +16,8 @@ impl PatternExecution for Latency {
 struct OneSided(Role);
 
 impl Compiled for OneSided {
+    const FOR_VERBS: ForVerbs = ForVerbs::Remote;
+
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match self.0 {
             Role::Client | Role::Node => one_sided::client(context),

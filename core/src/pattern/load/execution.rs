@@ -103,6 +103,8 @@ struct Requests {
 }
 
 impl Compiled for Requests {
+    const FOR_VERBS: ForVerbs = ForVerbs::None;
+
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match (&self.store, self.spec.buffers) {
             // Its polls are timed, so it makes them.

@@ -31,6 +31,8 @@ struct OneWay {
 }
 
 impl Compiled for OneWay {
+    const FOR_VERBS: ForVerbs = ForVerbs::Sends;
+
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match (self.role, &context.generator) {
             (Role::Client | Role::Node, None) if self.has_window => window::client(context),

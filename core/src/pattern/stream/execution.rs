@@ -34,6 +34,8 @@ enum Samples {
 }
 
 impl Compiled for Samples {
+    const FOR_VERBS: ForVerbs = ForVerbs::None;
+
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match self {
             Samples::Made(steps) => loops::source(context, steps),
