@@ -122,6 +122,11 @@ impl Given {
 
     /// A type whose fields are named as options: each has the value of its option.
     pub fn fields<T: DeserializeOwned>(&self) -> Result<T, UsageError> {
+        serde_json::from_value(self.named().into()).map_err(|error| UsageError(error.to_string()))
+    }
+
+    /// The same for all types.
+    fn named(&self) -> Map<String, Value> {
         let field = |one: &&'static OptionDef| {
             let text = self.text(one.name)?;
             let value: Value = match one.kind {
@@ -131,8 +136,7 @@ impl Given {
             };
             Some((one.name.replace('-', "_"), value))
         };
-        let fields: Map<String, Value> = self.definitions.iter().filter_map(field).collect();
-        serde_json::from_value(fields.into()).map_err(|error| UsageError(error.to_string()))
+        self.definitions.iter().filter_map(field).collect()
     }
 
     /// What a type reads in each value of a list.

@@ -138,6 +138,15 @@ pub fn reduce<E: std::fmt::Display>(
     record: &Record,
     rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
 ) -> Reduced {
+    let mut rounds = rounds.into_iter().map(|round| round.map_err(|error| error.to_string()));
+    reduce_all(record, &mut rounds)
+}
+
+/// The same for all kinds of errors and sources.
+fn reduce_all(
+    record: &Record,
+    rounds: &mut dyn Iterator<Item = Result<RoundSamples, String>>,
+) -> Reduced {
     let mut runs: BTreeMap<u32, Open<'_>> =
         record.runs.iter().map(|run| (run.index, Open::new(run))).collect();
     let many = runs.values().map(|open| open.metrics.len()).sum::<usize>() > MANY_CURVES;
