@@ -6,6 +6,7 @@
 //! [`LEAST_SHARE`] of the excess. All else is not explained.
 
 use super::disturbance::{Disturbances, Held};
+use super::path::Half;
 use super::split::{RoundSplit, Split, Stamps};
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Stamp, Trace};
@@ -112,6 +113,8 @@ impl Stage<'_> {
         let [client, server] = self.message.threads;
         let (sender, receiver) = if stage.leg == 0 { (client, server) } else { (server, client) };
         match stage.kind {
+            None if stage.half == Half::Send => (cpu, sender),
+            Some(_) if stage.of_others && stage.half == Half::Send => (cpu, sender),
             Some(Kind::Switch | Kind::Copied | Kind::SysExit) | None => (cpu, receiver),
             Some(Kind::SysEnter | Kind::Send) => (cpu, sender),
             // In loopback the sender does the work of the receiving side as well.
@@ -140,6 +143,9 @@ impl Stage<'_> {
         if kind == Some(Kind::Xmit) && has(&|stamp| stamp.kind == Kind::Qdisc) {
             return named(Cause::Qdisc, String::new());
         }
+        if let Some(found) = self.waits_for_others(evidence, left) {
+            return Some(found);
+        }
         if let Some(name) = self.deferred_to(evidence) {
             return named(Cause::Deferred, name);
         }
@@ -154,6 +160,50 @@ impl Stage<'_> {
             return named(Cause::Gap, format!("CPU {cpu}"));
         }
         None
+    }
+
+    /// Other messages for which it waited, and how long.
+    fn waits_for_others(&self, evidence: &Evidence<'_>, left: f64) -> Option<(Named, f64)> {
+        let stage = &self.round.stages[self.number];
+        let named = |cause, who: &str, ns| Some((Named { cause, who: who.to_owned() }, ns));
+        if stage.kind.is_none() && stage.half == Half::Send {
+            // It was due and not sent: that is what the stage is.
+            let [client, _] = self.message.threads;
+            let is_work =
+                |kind| [Kind::Send, Kind::Queue, Kind::Ready, Kind::Copied].contains(&kind);
+            let is_own = |stamp: &Stamp| stamp.tid == client && is_work(stamp.kind);
+            let busy = self.own_stamps(evidence).any(is_own);
+            let who = if busy { "it sent or received other messages" } else { "" };
+            return named(Cause::Generator, who, left);
+        }
+        let there = stage.leg == 0;
+        if stage.of_others {
+            let who = match (stage.half, there) {
+                (Half::Send, _) => "others that the server took with it",
+                (Half::Receive, true) => "socket buffer of the server",
+                (Half::Receive, false) => "socket buffer of the client",
+            };
+            return named(Cause::Ahead, who, left);
+        }
+        if self.message.ahead.is_empty() {
+            // All packets are its own.
+            return None;
+        }
+        let (kind, who) = match stage.kind? {
+            kind @ Kind::Queue => (kind, "send queue of TCP"),
+            kind @ Kind::Xmit => (kind, "device queue (qdisc)"),
+            kind @ (Kind::NetifRx | Kind::Gro) => (kind, "device and wire"),
+            kind @ Kind::Receive => (kind, "receive backlog of a CPU"),
+            _ => return None,
+        };
+        let range = evidence.stamps.between(self.from, self.to);
+        let all = &evidence.stamps.all[range.clone()];
+        let is_packet = |stamp: &Stamp| stamp.kind == kind && stamp.length > 0;
+        let end = all.iter().rposition(is_packet)?;
+        let is_other = |stamp: &Stamp| is_packet(stamp) && stamp.flow == all[end].flow;
+        let last = all[..end].iter().rposition(is_other)?;
+        let until = evidence.stamps.times_ns[range.start + last];
+        named(Cause::Ahead, who, left.min(until - self.from))
     }
 
     /// The thread of the kernel that did the network's work at its end.

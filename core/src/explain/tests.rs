@@ -2,11 +2,12 @@
 
 use super::causes::{Evidence, cause};
 use super::disturbance::{Disturbances, Held};
-use super::path::{begin, steps};
-use super::split::{RoundSplit, Stamps, round_trips};
+use super::path::{Way, begin, steps};
+use super::split::{RoundSplit, Stamps, split};
 use super::{Cause, Explainer, KernelClock, Named, RoundTrace, Tracing};
 use crate::clock::{Anchor, TickSpan, Ticks, Timebase};
 use crate::host::trace::{Kind, Stamp, Trace};
+use crate::plan::Followed;
 use crate::sample::{Flags, RoundSamples, Sample};
 use crate::transport::KernelPath;
 
@@ -83,9 +84,17 @@ fn round(
 
 /// With the first step that these stamps have.
 fn splits(samples: &[Sample], stamps: &Stamps<'_>) -> RoundSplit {
-    let steps = steps(KernelPath::Segments);
+    split_by(samples, stamps, &way(Followed::Alone))
+}
+
+fn split_by(samples: &[Sample], stamps: &Stamps<'_>, way: &Way) -> RoundSplit {
     let has = |kind| stamps.all.iter().any(|stamp| stamp.kind == kind);
-    round_trips(samples, stamps, steps, begin(steps, has).unwrap())
+    split(samples, stamps, way, begin(way.steps, has).unwrap())
+}
+
+fn way(followed: Followed) -> Way {
+    let path = KernelPath::Segments;
+    Way { path, steps: steps(path), followed, framing: 0, is_scheduled: false }
 }
 
 fn split_of(samples: &[Sample], trace: &Trace) -> RoundSplit {
@@ -311,10 +320,11 @@ fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
         sample.receive_ns -= 160.0;
         sample
     });
-    explainer.add_untraced(&RoundSamples { run: 0, round: 0, samples: without.collect() });
+    let without = RoundSamples { run: 0, round: 0, samples: without.collect() };
+    explainer.add_untraced(&without, &way(Followed::Alone));
     explainer.add(RoundTrace { samples: traced, trace, clock: clock() });
     let found = explainer.explain(&Tracing {
-        steps: steps(KernelPath::Segments),
+        way: way(Followed::Alone),
         trace_points: &[(Kind::Send, "send"), (Kind::Copied, "sock_recv_length")],
         missing: &["tcp_probe".to_owned()],
         sees_all: true,
