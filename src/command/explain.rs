@@ -163,14 +163,14 @@ impl Observer {
         let Some(way) = Way::of(case) else {
             return Err(CommandError::Unable("its messages are not followed".into()));
         };
-        let kinds = path::kinds(&way, case.wait.sleeps());
+        let is_apart = case.topology.is_between_hosts();
+        let kinds = path::kinds(&way, case.wait.sleeps(), is_apart);
         let tracer = Tracer::load(&kinds, path::copied_at(way.path));
         let tracer = tracer.map_err(|error| CommandError::Unable(error.to_string()))?;
         let stamped = tracer.programs();
         let sees = |kind: &Kind| stamped.iter().any(|(known, _)| known == kind);
         let sees_all = FILLS_GAPS.iter().all(sees);
         let state = State { tracer, begin: None, explainer: Explainer::default() };
-        let is_apart = case.topology.is_between_hosts();
         Ok(Observer { state: Mutex::new(state), runs, way, is_apart, sees_all })
     }
 

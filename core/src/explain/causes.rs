@@ -7,7 +7,8 @@
 
 use super::disturbance::{Disturbances, Held};
 use super::path::Half;
-use super::split::{RoundSplit, Split, Stamps};
+use super::split::{RoundSplit, Split};
+use super::stamps::Stamps;
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Stamp, Trace};
 use std::collections::BTreeMap;
@@ -20,6 +21,10 @@ pub const LEAST_SHARE: f64 = 0.5;
 const LEAST_GAP_NS: f64 = 5_000.0;
 /// What a page fault without a disk costs at most.
 const FAULT_NS: f64 = 10_000.0;
+
+/// Where messages wait for others.
+const IN_SOCKET: [&str; 2] = ["socket buffer of the server", "socket buffer of the client"];
+const AT_SERVER: &str = "server busy with others";
 
 /// What is known of a round beside its messages.
 pub struct Evidence<'a> {
@@ -137,17 +142,20 @@ impl Stage<'_> {
         let kind = self.round.stages[self.number].kind;
         let has = |is: &dyn Fn(&Stamp) -> bool| self.own_stamps(evidence).any(is);
         let named = |cause, who: String| Some((Named { cause, who }, left));
+        if let Some(found) = self.waits_for(evidence) {
+            return Some((found, left));
+        }
         if has(&|stamp| stamp.kind == Kind::Retransmit) {
             return named(Cause::Retransmission, "TCP sent a segment again".into());
         }
         if kind == Some(Kind::Xmit) && has(&|stamp| stamp.kind == Kind::Qdisc) {
             return named(Cause::Qdisc, String::new());
         }
-        if let Some(found) = self.waits_for_others(evidence, left) {
-            return Some(found);
-        }
         if let Some(name) = self.deferred_to(evidence) {
             return named(Cause::Deferred, name);
+        }
+        if let Some(found) = self.behind_others(evidence, left) {
+            return Some(found);
         }
         if has(&|stamp| stamp.kind == Kind::Migrate && stamp.flow == thread) {
             return named(Cause::Migration, format!("to CPU {cpu}"));
@@ -162,48 +170,55 @@ impl Stage<'_> {
         None
     }
 
-    /// Other messages for which it waited, and how long.
-    fn waits_for_others(&self, evidence: &Evidence<'_>, left: f64) -> Option<(Named, f64)> {
+    /// What the stage is a wait for.
+    fn waits_for(&self, evidence: &Evidence<'_>) -> Option<Named> {
         let stage = &self.round.stages[self.number];
-        let named = |cause, who: &str, ns| Some((Named { cause, who: who.to_owned() }, ns));
+        let named = |cause, who: &str| Some(Named { cause, who: who.to_owned() });
         if stage.kind.is_none() && stage.half == Half::Send {
-            // It was due and not sent: that is what the stage is.
+            // It was due and not sent.
             let [client, _] = self.message.threads;
-            let is_work =
-                |kind| [Kind::Send, Kind::Queue, Kind::Ready, Kind::Copied].contains(&kind);
-            let is_own = |stamp: &Stamp| stamp.tid == client && is_work(stamp.kind);
-            let busy = self.own_stamps(evidence).any(is_own);
-            let who = if busy { "it sent or received other messages" } else { "" };
-            return named(Cause::Generator, who, left);
+            let works = [Kind::Send, Kind::Queue, Kind::Ready, Kind::Copied];
+            let is_own = |stamp: &Stamp| stamp.tid == client && works.contains(&stamp.kind);
+            let is_busy = self.own_stamps(evidence).any(is_own);
+            return named(Cause::Generator, if is_busy { "busy with other messages" } else { "" });
         }
-        let there = stage.leg == 0;
-        if stage.of_others {
-            let who = match (stage.half, there) {
-                (Half::Send, _) => "others that the server took with it",
-                (Half::Receive, true) => "socket buffer of the server",
-                (Half::Receive, false) => "socket buffer of the client",
-            };
-            return named(Cause::Ahead, who, left);
+        match (stage.of_others, stage.half) {
+            (false, _) => None,
+            (true, Half::Send) => named(Cause::Ahead, AT_SERVER),
+            (true, Half::Receive) => named(Cause::Ahead, IN_SOCKET[stage.leg.min(1)]),
         }
+    }
+
+    /// Where other messages were before it, and until when they covered it.
+    fn behind_others(&self, evidence: &Evidence<'_>, left: f64) -> Option<(Named, f64)> {
         if self.message.ahead.is_empty() {
-            // All packets are its own.
+            // All stamps are its own.
             return None;
         }
+        let stage = &self.round.stages[self.number];
         let (kind, who) = match stage.kind? {
-            kind @ Kind::Queue => (kind, "send queue of TCP"),
+            kind @ Kind::Send if stage.leg == 1 => (kind, AT_SERVER),
+            kind @ Kind::Queue => (kind, "send queue of the socket"),
             kind @ Kind::Xmit => (kind, "device queue (qdisc)"),
             kind @ (Kind::NetifRx | Kind::Gro) => (kind, "device and wire"),
             kind @ Kind::Receive => (kind, "receive backlog of a CPU"),
+            kind @ Kind::Copied => (kind, IN_SOCKET[stage.leg.min(1)]),
             _ => return None,
         };
         let range = evidence.stamps.between(self.from, self.to);
         let all = &evidence.stamps.all[range.clone()];
-        let is_packet = |stamp: &Stamp| stamp.kind == kind && stamp.length > 0;
-        let end = all.iter().rposition(is_packet)?;
-        let is_other = |stamp: &Stamp| is_packet(stamp) && stamp.flow == all[end].flow;
+        let is_call = matches!(kind, Kind::Send | Kind::Copied);
+        let counts = |stamp: &Stamp| stamp.kind == kind && (is_call || stamp.length > 0);
+        let end = all.iter().rposition(counts)?;
+        let (flow, thread) = (all[end].flow, all[end].tid);
+        let is_other = |stamp: &Stamp| {
+            counts(stamp) && stamp.flow == flow && (!is_call || stamp.tid == thread)
+        };
         let last = all[..end].iter().rposition(is_other)?;
-        let until = evidence.stamps.times_ns[range.start + last];
-        named(Cause::Ahead, who, left.min(until - self.from))
+        let ns = left.min(evidence.stamps.times_ns[range.start + last] - self.from);
+        // A wait that explains less than what remains hides no other cause.
+        let named = Named { cause: Cause::Ahead, who: who.to_owned() };
+        (ns >= LEAST_SHARE * left).then_some((named, ns))
     }
 
     /// The thread of the kernel that did the network's work at its end.

@@ -12,6 +12,7 @@ mod clock;
 mod disturbance;
 pub mod path;
 pub mod split;
+pub mod stamps;
 mod streams;
 mod summary;
 
@@ -111,6 +112,10 @@ pub struct Explanation {
     /// where messages go one at a time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<Vec<f64>>,
+    /// Packets of the poll (NAPI) that took a message from the device of each leg, by
+    /// [`QUANTILES`]; empty where that was not stamped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batches: Vec<Vec<f64>>,
     /// The slow messages.
     pub slow: Slow,
     /// The slowest ones, each in detail.

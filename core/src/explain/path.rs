@@ -170,6 +170,11 @@ impl Way {
         Some(Way { path, steps: steps(path), followed, framing, is_scheduled })
     }
 
+    /// Whether its messages go over a network device.
+    pub fn has_packets(&self) -> bool {
+        matches!(self.path, KernelPath::Segments | KernelPath::Datagrams)
+    }
+
     /// There, or there and back.
     pub fn legs(&self) -> usize {
         if self.followed == Followed::OneWay { 1 } else { 2 }
@@ -235,14 +240,14 @@ const DISTURBANCES: [Kind; 12] = [
 ];
 
 /// The trace points for a way. A thread that polls makes a system call for each look, so what every
-/// call passes is stamped only where it sleeps; and that a datagram was copied, which looks that
-/// find nothing pass too, where a message is not known without.
-pub fn kinds(way: &Way, sleeps: bool) -> Vec<Kind> {
+/// call passes is stamped only where it sleeps. That a datagram was copied, which looks that find
+/// nothing pass too, is also stamped where several messages are on the way, which are told apart by
+/// it, and where an end `is_apart` (in another network namespace), which is known by it.
+pub fn kinds(way: &Way, sleeps: bool, is_apart: bool) -> Vec<Kind> {
+    let needs_copies = way.followed != Followed::Alone || is_apart;
     let is_call = |kind: Kind| match kind {
         Kind::SysEnter | Kind::SysExit => true,
-        Kind::Copied => {
-            way.followed == Followed::Alone && copied_at(way.path) == CopiedAt::Datagram
-        }
+        Kind::Copied => copied_at(way.path) == CopiedAt::Datagram && !needs_copies,
         _ => false,
     };
     let own = way.steps.iter().filter(|step| !step.by.is_of_others()).map(|step| step.kind);
@@ -252,6 +257,10 @@ pub fn kinds(way: &Way, sleeps: bool) -> Vec<Kind> {
     kinds.extend(more);
     if way.path == KernelPath::Datagrams {
         kinds.push(Kind::Dropped);
+    }
+    // Over loopback a message that is alone is the only one of its poll.
+    if needs_copies && way.has_packets() {
+        kinds.push(Kind::Napi);
     }
     kinds
 }

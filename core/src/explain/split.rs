@@ -1,14 +1,15 @@
 //! Splits the time of each message into stages by the stamps that lie in it.
 //!
 //! Where one message is on the way at a time, all stamps of its flow between its submit and its
-//! receive stamp are its own. [`streams`] finds those of messages that are not alone.
+//! receive stamp are its own. The module `streams` finds those of messages that are not alone.
 
-use super::clock::KernelClock;
 use super::path::{Half, Match, Step, Way};
+use super::stamps::{Found, Stamps, in_flow, reversed};
 use super::streams;
-use crate::host::trace::{Kind, Stamp, Trace};
+use crate::host::trace::{Kind, Stamp};
 use crate::plan::Followed;
 use crate::sample::Sample;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A stage of all messages of a round.
@@ -51,6 +52,8 @@ pub struct Split {
     pub stamps: Range<usize>,
     /// Messages in front of it when it came to the socket of each leg; empty where it was alone.
     pub ahead: Vec<u32>,
+    /// Packets of the poll that took it from the device of each leg, where that was stamped.
+    pub batches: Vec<Option<u32>>,
 }
 
 /// What became of the messages of a round.
@@ -68,79 +71,70 @@ pub struct RoundSplit {
     pub beyond: u64,
 }
 
-/// The stamps of a round in the time of its samples.
-pub struct Stamps<'a> {
-    pub all: &'a [Stamp],
-    pub times_ns: Vec<f64>,
-    /// When the memory for stamps was full.
-    pub full_ns: f64,
-}
-
-impl<'a> Stamps<'a> {
-    /// Converts the times of a trace.
-    pub fn new(trace: &'a Trace, clock: &KernelClock) -> Stamps<'a> {
-        let times_ns = trace.stamps.iter().map(|stamp| clock.sample_ns(stamp.time_ns)).collect();
-        let full_ns = trace.full_ns.map_or(f64::INFINITY, |at| clock.sample_ns(at));
-        Stamps { all: &trace.stamps, times_ns, full_ns }
-    }
-
-    /// Those from one instant to another.
-    pub fn between(&self, from_ns: f64, to_ns: f64) -> Range<usize> {
-        let first = self.times_ns.partition_point(|time| *time < from_ns);
-        let end = self.times_ns.partition_point(|time| *time <= to_ns);
-        first..end.max(first)
-    }
-}
-
 /// What the stamps of a leg are found by.
 #[derive(Clone, Copy)]
-pub(super) struct Leg {
-    pub flow: u32,
-    pub sender: u32,
-    pub receiver: u32,
+struct Leg {
+    flow: u32,
+    sender: u32,
+    receiver: u32,
 }
 
-pub(super) const fn reversed(flow: u32) -> u32 {
-    flow.rotate_left(16)
+/// The messages of a round of which the stamps were looked for, and those that are left out.
+struct FoundRound {
+    messages: Vec<Found>,
+    incomplete: u64,
+    beyond: u64,
 }
 
-/// A message of which the stamps were looked for.
-pub(super) struct Found {
-    /// Its sample, by its position in the round.
-    pub sample: usize,
-    /// The threads of client and server.
-    pub threads: [u32; 2],
-    /// The stamps from its begin to its end.
-    pub range: Range<usize>,
-    /// The positions of the stamps of each leg, a step each.
-    pub legs: Vec<Vec<Option<usize>>>,
-    /// Messages in front of it when it came to the socket of each leg; empty where it was alone.
-    pub ahead: Vec<u32>,
+/// Splits the messages of rounds that arrived, all into the same stages. `begin`: the step by which
+/// a leg is found.
+pub fn split_rounds(
+    rounds: &[(&[Sample], &Stamps<'_>)],
+    way: &Way,
+    begin: &Step,
+) -> Vec<RoundSplit> {
+    let find = |(samples, stamps): &(&[Sample], &Stamps<'_>)| find(samples, stamps, way, begin);
+    let found: Vec<FoundRound> = rounds.iter().map(find).collect();
+    let present = present(&found, way);
+    let stages = definitions(&present, way);
+    let split = |(found, (samples, stamps)): (FoundRound, &(&[Sample], &Stamps<'_>))| RoundSplit {
+        stages: stages.clone(),
+        ..split(found, samples, stamps, way, &present)
+    };
+    found.into_iter().zip(rounds).map(split).collect()
 }
 
-/// Splits the messages of a round that arrived. `begin`: the step by which a leg is found.
-pub fn split(samples: &[Sample], stamps: &Stamps<'_>, way: &Way, begin: &Step) -> RoundSplit {
-    let mut round = RoundSplit::default();
-    let mut measured = Vec::new();
-    for (number, sample) in samples.iter().enumerate().filter(|(_, one)| way.is_measured(one)) {
-        match sample.receive_ns > stamps.full_ns {
-            true => round.beyond += 1,
-            false => measured.push(number),
-        }
-    }
-    let found: Vec<Found> = match way.followed {
+/// Finds the stamps of the messages of a round.
+fn find(samples: &[Sample], stamps: &Stamps<'_>, way: &Way, begin: &Step) -> FoundRound {
+    let measured = samples.iter().enumerate().filter(|(_, sample)| way.is_measured(sample));
+    let (within, beyond): (Vec<_>, Vec<_>) =
+        measured.partition(|(_, sample)| sample.receive_ns <= stamps.full_ns);
+    let within: Vec<usize> = within.into_iter().map(|(number, _)| number).collect();
+    let messages: Vec<Found> = match way.followed {
         Followed::Alone => {
-            let own = measured.iter();
+            let own = within.iter();
             own.filter_map(|number| alone(*number, samples, stamps, way, begin)).collect()
         }
-        _ => streams::follow(&measured, samples, stamps, way, begin),
+        _ => streams::follow(&within, samples, stamps, way, begin),
     };
-    round.incomplete += (measured.len() - found.len()) as u64;
-    let present = present(&found, way);
-    round.stages = definitions(&present, way);
-    for message in found {
+    let incomplete = (within.len() - messages.len()) as u64;
+    FoundRound { messages, incomplete, beyond: beyond.len() as u64 }
+}
+
+/// Splits the messages of a round into the stages of the steps that are passed.
+fn split(
+    found: FoundRound,
+    samples: &[Sample],
+    stamps: &Stamps<'_>,
+    way: &Way,
+    present: &[Vec<bool>],
+) -> RoundSplit {
+    let FoundRound { messages, incomplete, beyond } = found;
+    let mut round = RoundSplit { incomplete, beyond, ..RoundSplit::default() };
+    let polls = Polls::new(stamps.all);
+    for message in messages {
         let sample = &samples[message.sample];
-        match one(sample, stamps, way, &present, &message.legs) {
+        match one(sample, stamps, way, present, &message.legs) {
             Ok((stages_ns, cpus)) => round.messages.push(Split {
                 sample: message.sample,
                 start_ns: way.start_ns(sample),
@@ -148,6 +142,7 @@ pub fn split(samples: &[Sample], stamps: &Stamps<'_>, way: &Way, begin: &Step) -
                 stages_ns,
                 cpus,
                 threads: message.threads,
+                batches: message.legs.iter().map(|leg| polls.batch(way, leg)).collect(),
                 stamps: message.range,
                 ahead: message.ahead,
             }),
@@ -156,6 +151,31 @@ pub fn split(samples: &[Sample], stamps: &Stamps<'_>, way: &Way, begin: &Step) -
         }
     }
     round
+}
+
+/// The ends of polls of devices, by CPU.
+struct Polls<'a> {
+    all: &'a [Stamp],
+    each: BTreeMap<u16, Vec<usize>>,
+}
+
+impl<'a> Polls<'a> {
+    fn new(all: &'a [Stamp]) -> Polls<'a> {
+        let mut each: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (position, stamp) in all.iter().enumerate().filter(|(_, one)| one.kind == Kind::Napi) {
+            each.entry(stamp.cpu).or_default().push(position);
+        }
+        Polls { all, each }
+    }
+
+    /// Packets of the poll that took a message of this leg: a CPU is in one at a time.
+    fn batch(&self, way: &Way, leg: &[Option<usize>]) -> Option<u32> {
+        let at = way.steps.iter().position(|step| step.kind == Kind::Receive)?;
+        let taken = leg.get(at).copied().flatten()?;
+        let own = self.each.get(&self.all[taken].cpu)?;
+        let end = own.get(own.partition_point(|end| *end <= taken))?;
+        Some(self.all[*end].length)
+    }
 }
 
 /// The stamps of both legs of a message that is on the way alone; `None`: where one of them begins
@@ -255,11 +275,6 @@ fn one_leg(
     steps.iter().map(|step| position(step).map(|at| at + offset)).collect()
 }
 
-/// Copies of datagrams do not say whose they are: the thread does.
-pub(super) fn in_flow(stamp: &Stamp, flow: u32) -> bool {
-    stamp.flow == flow || stamp.flow == 0
-}
-
 fn is_of(step: &Step, stamp: &Stamp, leg: Leg) -> bool {
     stamp.kind == step.kind
         && match step.by {
@@ -271,7 +286,8 @@ fn is_of(step: &Step, stamp: &Stamp, leg: Leg) -> bool {
 
 /// Which steps of each leg messages pass here: those that most have a stamp of, and of those that
 /// need not be passed, those that one in a hundred has.
-fn present(found: &[Found], way: &Way) -> Vec<Vec<bool>> {
+fn present(rounds: &[FoundRound], way: &Way) -> Vec<Vec<bool>> {
+    let found: Vec<&Found> = rounds.iter().flat_map(|round| &round.messages).collect();
     let of_leg = |leg: usize| {
         let of_step = |(number, step): (usize, &Step)| {
             let with = found.iter().filter(|one| one.legs[leg][number].is_some()).count();
@@ -300,9 +316,12 @@ fn definitions(present: &[Vec<bool>], way: &Way) -> Vec<StageDef> {
             let lends = !step.optional && !is_alternative(step, steps, present);
             if *is_present {
                 let own = own_name(step, steps, present);
-                let name = waiting.drain(..).chain([own]).collect::<Vec<_>>().join(", ");
+                let of_others = step.by.is_of_others();
+                // Most messages do not wait, and have what is lent in the stage after.
+                let lent = if of_others { Vec::new() } else { std::mem::take(&mut waiting) };
+                let name = lent.into_iter().chain([own]).collect::<Vec<_>>().join(", ");
                 let (half, kind) = (step.half, Some(step.kind));
-                all.push(StageDef { leg, name, half, kind, of_others: step.by.is_of_others() });
+                all.push(StageDef { leg, name, half, kind, of_others });
             } else if lends {
                 waiting.push(step.name);
             }

@@ -8,7 +8,7 @@
 //! queue, so those that were not dropped leave it in the order in which they came.
 
 use super::path::{Match, Step, Way};
-use super::split::{Found, Stamps, in_flow, reversed};
+use super::stamps::{Found, Stamps, in_flow, reversed};
 use crate::host::trace::{Kind, Stamp};
 use crate::plan::Followed;
 use crate::sample::{Flags, Sample};
@@ -28,7 +28,6 @@ struct Place {
 }
 
 /// The stamps of one kind, by what they cover.
-#[derive(Default)]
 struct Places(Vec<Place>);
 
 impl Places {
@@ -153,7 +152,8 @@ pub(super) fn follow(
         };
         for stream in &streams {
             let finder = Finder { stream, threads: &threads, way, begin };
-            let before = found.legs.last().map(|leg| finder.left(leg));
+            // What comes after the last stamp of a leg is of the next.
+            let before = found.legs.last().and_then(|leg| leg.iter().flatten().copied().max());
             let (leg, ahead) = finder.leg(place, before)?;
             found.legs.push(leg);
             found.ahead.push(ahead);
@@ -307,7 +307,8 @@ impl Reader<'_> {
         queued.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// Of Unix sockets: the sender announces each buffer, the receiver copies it, whole or in parts.
+    /// Of Unix sockets: the sender announces each buffer, the receiver copies it, whole or in
+    /// parts.
     fn local(&self) -> Vec<(Kind, Vec<Place>)> {
         let (mut copied, mut buffers) = (Vec::new(), Vec::new());
         let (mut begin, mut of_buffer) = (0, 0);
@@ -345,12 +346,6 @@ impl Unwrapped {
     }
 }
 
-/// Where the other leg of a message ended.
-#[derive(Clone, Copy)]
-struct LeftAt {
-    stamp: Option<usize>,
-}
-
 /// Finds the stamps of messages of one stream.
 struct Finder<'a> {
     stream: &'a Stream,
@@ -360,18 +355,13 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// The last stamp of a leg: what comes after it is of the next.
-    fn left(&self, leg: &[Option<usize>]) -> LeftAt {
-        LeftAt { stamp: leg.iter().flatten().copied().max() }
-    }
-
     fn place(&self, kind: Kind, range: &Range<u64>) -> Option<usize> {
         self.stream.places.get(&(kind as u8))?.of(range)
     }
 
-    /// The stamps of a message's steps, and how many messages were in the socket before it. `before`
-    /// is the leg before this one.
-    fn leg(&self, number: usize, before: Option<LeftAt>) -> Option<(Vec<Option<usize>>, u32)> {
+    /// The stamps of a message's steps, and how many messages were in the socket before it.
+    /// `before` is the last stamp of the leg before this one.
+    fn leg(&self, number: usize, before: Option<usize>) -> Option<(Vec<Option<usize>>, u32)> {
         let Finder { stream, threads, way, begin } = self;
         let range = stream.messages.get(number)?;
         let arrived = self.place(Kind::Ready, range).or_else(|| self.place(Kind::Receive, range));
@@ -399,9 +389,8 @@ impl Finder<'_> {
                 (last > arrived? && last < copied?).then_some(last)
             }
             Match::Served => {
-                let left = before?.stamp?;
                 let last = threads.last_before(Did::Works, stream.sender, begins?)?;
-                (last > left).then_some(last)
+                (last > before?).then_some(last)
             }
             Match::ReturnOfReceiver => threads.first_after(Did::Exit, stream.receiver, copied?),
         };

@@ -2,8 +2,9 @@
 
 use super::causes::{Evidence, cause};
 use super::disturbance::Disturbances;
-use super::path::{Half, Step, Way, begin};
-use super::split::{RoundSplit, StageDef, Stamps, split};
+use super::path::{Half, Way, begin};
+use super::split::{RoundSplit, StageDef, split_rounds};
+use super::stamps::Stamps;
 use super::{BEST, Explanation, KernelClock, QUANTILES, SLOW, Slow, SlowMessage, StageFigures};
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Trace};
@@ -64,7 +65,7 @@ pub struct Explainer {
 /// A round whose messages were split.
 struct Done<'a> {
     round: &'a RoundTrace,
-    stamps: Stamps<'a>,
+    stamps: &'a Stamps<'a>,
     split: RoundSplit,
 }
 
@@ -86,13 +87,16 @@ impl Explainer {
         let Tracing { way, missing, sees_all, .. } = *tracing;
         let is_stamped = |kind| tracing.trace_points.iter().any(|(own, _)| *own == kind);
         let begin = begin(way.steps, is_stamped)?;
-        let rounds = self.traced.iter();
-        let done: Vec<Done<'_>> = rounds.map(|round| done(round, &way, begin)).collect();
-        // Rounds that pass other trace points than the first have no place in its table.
+        let stamps = self.traced.iter().map(|round| Stamps::new(&round.trace, &round.clock));
+        let stamps: Vec<Stamps<'_>> = stamps.collect();
+        let rounds = self.traced.iter().zip(&stamps);
+        let input = rounds.clone().map(|(round, stamps)| (&round.samples.samples[..], stamps));
+        let splits = split_rounds(&input.collect::<Vec<_>>(), &way, begin);
+        let done = rounds.zip(splits);
+        let done = done.map(|((round, stamps), split)| Done { round, stamps, split });
+        let done: Vec<Done<'_>> = done.collect();
         let stages = done.iter().find(|one| !one.split.messages.is_empty())?.split.stages.clone();
-        let alike = |one: &&Done<'_>| one.split.stages == stages;
-        let rounds: Vec<&Done<'_>> = done.iter().filter(alike).collect();
-        let all: Vec<Message<'_>> = rounds.iter().flat_map(|one| messages(one)).collect();
+        let all: Vec<Message<'_>> = done.iter().flat_map(messages).collect();
         let mut totals: Vec<f64> = all.iter().map(|message| message.total_ns).collect();
         totals.sort_by(f64::total_cmp);
         self.untraced_ns.sort_by(f64::total_cmp);
@@ -110,14 +114,14 @@ impl Explainer {
             (message.stages_ns.iter().sum::<f64>() / message.total_ns - 1.0).abs()
         };
         Some(Explanation {
-            run: rounds.first()?.round.samples.run,
+            run: done.first()?.round.samples.run,
             untraced: self.untraced,
             messages: all.len() as u64,
             incomplete: sum(|split| split.incomplete),
             disordered: sum(|split| split.disordered),
             beyond: sum(|split| split.beyond),
             sum_error: all.iter().map(error).fold(0.0, f64::max),
-            anchor_ns: rounds.iter().map(|one| one.round.clock.error_ns).fold(0.0, f64::max),
+            anchor_ns: done.iter().map(|one| one.round.clock.error_ns).fold(0.0, f64::max),
             factor: at(&totals, 0.5)? / untraced_p50_ns,
             untraced_p50_ns,
             stamps: probes.stamps,
@@ -125,17 +129,12 @@ impl Explainer {
             stages: figures.stages,
             total: figures.total,
             queues: queues(&all, &way),
+            batches: batches(&all, &way),
             slow: slow_of_all,
             slowest,
             missing: missing.to_vec(),
         })
     }
-}
-
-fn done<'a>(round: &'a RoundTrace, way: &Way, begin: &Step) -> Done<'a> {
-    let stamps = Stamps::new(&round.trace, &round.clock);
-    let split = split(&round.samples.samples, &stamps, way, begin);
-    Done { round, stamps, split }
 }
 
 /// The value of a quantile by nearest rank, of values in rising order.
@@ -269,6 +268,19 @@ fn queues(all: &[Message<'_>], way: &Way) -> Vec<Vec<f64>> {
         quantiles(&sorted(ahead.map(f64::from)))
     };
     (0..way.legs()).map(of_leg).collect()
+}
+
+/// How many packets the polls took that took messages from their device; nothing where none was
+/// stamped.
+fn batches(all: &[Message<'_>], way: &Way) -> Vec<Vec<f64>> {
+    let of_leg = |leg: usize| {
+        let own = all.iter().filter_map(|message| {
+            message.done.split.messages[message.number].batches.get(leg).copied().flatten()
+        });
+        quantiles(&sorted(own.map(f64::from)))
+    };
+    let all: Vec<Vec<f64>> = (0..way.legs()).map(of_leg).collect();
+    if all.iter().any(Vec::is_empty) { Vec::new() } else { all }
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {

@@ -131,9 +131,13 @@ fn notes(found: &Explanation) -> Vec<String> {
     all
 }
 
-/// How many messages one finds before it.
-fn queues(found: &Explanation) -> Option<String> {
+/// How many messages one finds before it, and with how many packets it comes.
+fn queues(found: &Explanation) -> Vec<String> {
     let ends = ["the server", "the client"];
+    let all = [
+        ("messages that one finds in the socket buffer of", &found.queues),
+        ("packets of the NAPI poll that takes a message from the device of", &found.batches),
+    ];
     let of_leg = |(end, quantiles): (&str, &Vec<f64>)| {
         let at = |p: f64| {
             let at = QUANTILES.iter().position(|known| *known == p)?;
@@ -141,9 +145,11 @@ fn queues(found: &Explanation) -> Option<String> {
         };
         Some(format!("{end}: p50 {}, p99 {}, most {}", at(0.5)?, at(0.99)?, at(1.0)?))
     };
-    let all: Vec<String> = ends.into_iter().zip(&found.queues).filter_map(of_leg).collect();
-    let ends = all.join("; ");
-    (!all.is_empty()).then(|| format!("messages that one finds in the socket buffer of {ends}"))
+    let of_kind = |(what, legs): (&str, &Vec<Vec<f64>>)| {
+        let ends: Vec<String> = ends.into_iter().zip(legs).filter_map(of_leg).collect();
+        (!ends.is_empty()).then(|| format!("{what} {}", ends.join("; ")))
+    };
+    all.into_iter().filter_map(of_kind).collect()
 }
 
 fn column(head: &str, unit: &str, is_number: bool) -> Column {

@@ -1,11 +1,12 @@
 //! Messages of which several are on the way, with made-up stamps: each has its own.
 
+use super::super::Cause;
 use super::super::causes::{Evidence, cause};
 use super::super::disturbance::Disturbances;
-use super::super::path::{Way, begin, steps};
-use super::super::split::{RoundSplit, Split, Stamps, split};
-use super::super::{Cause, KernelClock};
-use crate::clock::{Anchor, TickSpan, Ticks, Timebase};
+use super::super::path::{Way, steps};
+use super::super::split::{RoundSplit, Split, StageDef};
+use super::super::stamps::Stamps;
+use super::super::tests::{clock, split_by};
 use crate::host::trace::{Kind, Stamp, Trace};
 use crate::plan::Followed;
 use crate::sample::{Flags, Sample};
@@ -17,12 +18,6 @@ const THERE: u32 = 5000 << 16 | 6000;
 const BACK: u32 = 6000 << 16 | 5000;
 /// Of the first message, near the end of the numbers.
 const BASE: u32 = u32::MAX - 150;
-
-/// The nanoseconds of one clock are those of the other, from 0 on.
-fn clock() -> KernelClock {
-    let anchor = |at| Anchor { ticks: Ticks(at), raw_ns: at, half_width: TickSpan(15) };
-    KernelClock::new(anchor(0), anchor(1 << 40), &Timebase::nanoseconds(Ticks(0)))
-}
 
 fn stamp(time_ns: u64, kind: Kind, tid: u32, flow: u32, [number, length]: [u32; 2]) -> Stamp {
     let cpu = u16::from(tid == SERVER);
@@ -56,13 +51,11 @@ fn trace(mut stamps: Vec<Stamp>) -> Trace {
 }
 
 fn splits(samples: &[Sample], trace: &Trace, way: &Way) -> RoundSplit {
-    let stamps = Stamps::new(trace, &clock());
-    let has = |kind| trace.stamps.iter().any(|stamp| stamp.kind == kind);
-    split(samples, &stamps, way, begin(way.steps, has).unwrap())
+    split_by(samples, &Stamps::new(trace, &clock()), way)
 }
 
 fn stage(round: &RoundSplit, message: &Split, leg: usize, name: &str) -> f64 {
-    let is_it = |stage: &super::super::split::StageDef| stage.leg == leg && stage.name == name;
+    let is_it = |stage: &StageDef| stage.leg == leg && stage.name == name;
     message.stages_ns[round.stages.iter().position(is_it).unwrap()]
 }
 
@@ -134,7 +127,7 @@ fn a_late_generator_and_a_queue_are_causes_with_their_evidence() {
     assert_eq!((queue.cause, queue.who.as_str()), (Cause::Ahead, "socket buffer of the server"));
     assert_eq!(covered, 1.0);
     let (late, _) = cause(&found.messages[2], &found, &usual("generator lateness"), &evidence);
-    let who = "it sent or received other messages";
+    let who = "busy with other messages";
     assert_eq!((late.cause, late.who.as_str()), (Cause::Generator, who));
     // Nothing of it was in the way.
     let (none, _) = cause(&found.messages[2], &found, &usual("poll and copy"), &evidence);
@@ -172,6 +165,9 @@ fn what_a_server_took_together_waits_in_the_server() {
         stamp(4400, Kind::Copied, CLIENT, BACK, [207, 0]),
     ];
     stamps.extend(segment(1100, CLIENT, THERE, BASE, [0, 200]));
+    // The poll that took the segment, one of another CPU, and a later one.
+    let poll = |at, tid, packets| stamp(at, Kind::Napi, tid, 0, [0, packets]);
+    stamps.extend([poll(1160, CLIENT, 3), poll(1140, SERVER, 9), poll(1990, CLIENT, 5)]);
     stamps.extend(segment(2200, SERVER, BACK, 7, [0, 100]));
     stamps.extend(segment(2600, SERVER, BACK, 7, [100, 200]));
     let way = way(KernelPath::Segments, Followed::RoundTrips { reply: None }, false);
@@ -182,6 +178,7 @@ fn what_a_server_took_together_waits_in_the_server() {
     // Until the first reply's last stamp on the server's CPU.
     assert_eq!([served(0), served(1)], [0.0, 250.0]);
     assert_eq!(found.messages[1].ahead, [1, 1]);
+    assert_eq!(found.messages[1].batches, [Some(3), None]);
 }
 
 #[test]

@@ -85,6 +85,8 @@ crate::options::named_enum! {
         Qdisc = "qdisc_enqueue",
         /// A datagram finds no room in the buffer of its socket.
         Dropped = "udp_fail_queue_rcv_skb",
+        /// A CPU has taken packets from a device.
+        Napi = "napi_poll",
     }
 }
 
@@ -110,8 +112,8 @@ pub struct Stamp {
     /// many were sent together. Of a switch: the state of the thread that leaves. Of interrupts:
     /// their number. Of a migration: the CPU.
     pub number: u32,
-    /// Of a packet: payload bytes. Of a switch: bit 0 set where the thread that leaves is ours,
-    /// bit 1 where the one that comes is.
+    /// Of a packet: payload bytes. Of a poll of a device: packets. Of a switch: bit 0 set where the
+    /// thread that leaves is ours, bit 1 where the one that comes is.
     pub length: u32,
     /// The CPU.
     pub cpu: u16,
@@ -187,7 +189,7 @@ impl CopiedAt {
 }
 
 /// All functions of the object; for [`Kind::Copied`] that of [`CopiedAt`].
-const FUNCTIONS: [(&str, Kind); 25] = [
+const FUNCTIONS: [(&str, Kind); 26] = [
     ("wg_send", Kind::Send),
     ("wg_queue", Kind::Queue),
     ("wg_xmit", Kind::Xmit),
@@ -212,6 +214,7 @@ const FUNCTIONS: [(&str, Kind); 25] = [
     ("wg_sys_exit", Kind::SysExit),
     ("wg_qdisc", Kind::Qdisc),
     ("wg_dropped", Kind::Dropped),
+    ("wg_napi", Kind::Napi),
     ("wg_fork", Kind::Switch),
 ];
 

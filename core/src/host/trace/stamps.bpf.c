@@ -178,6 +178,17 @@ int wg_receive(u64 *ctx)
 	return 0;
 }
 
+/* The end of a poll that brought something, whosever: how many packets it took. */
+SEC("tp_btf/napi_poll")
+int wg_napi(u64 *ctx)
+{
+	struct shared *s = shared();
+	int work = (int)ctx[1];
+	if (s && work > 0)
+		put(s, ktime_ns(), NAPI, current_task(), 0, 0, work);
+	return 0;
+}
+
 SEC("tp_btf/tcp_probe")
 int wg_tcp_probe(u64 *ctx)
 {

@@ -92,6 +92,7 @@ enum kind {
 	SYS_EXIT,
 	QDISC,
 	DROPPED,
+	NAPI,
 };
 
 /* A stamp, as `Stamp` in mod.rs has it. */
