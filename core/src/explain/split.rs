@@ -4,7 +4,7 @@
 //! receive stamp are its own. The module `streams` finds those of messages that are not alone.
 
 use super::path::{Half, Match, Step, Way};
-use super::stamps::{Found, Stamps, in_flow, reversed};
+use super::stamps::{Found, Positions, Stamps, in_flow, reversed};
 use super::streams;
 use crate::host::trace::{Kind, Stamp};
 use crate::plan::Followed;
@@ -200,7 +200,7 @@ fn legs(
     range: &Range<usize>,
     steps: &[Step],
     begin: &Step,
-) -> Option<([Leg; 2], [Vec<Option<usize>>; 2])> {
+) -> Option<([Leg; 2], [Positions; 2])> {
     let own = &stamps.all[range.clone()];
     let is_begin = |stamp: &&Stamp| {
         stamp.kind == begin.kind && (begin.by != Match::Packet || stamp.length > 0)
@@ -221,12 +221,7 @@ fn legs(
 }
 
 /// The positions of the stamps of one leg.
-fn one_leg(
-    own: &[Stamp],
-    offset: usize,
-    (steps, begin): (&[Step], &Step),
-    leg: Leg,
-) -> Vec<Option<usize>> {
+fn one_leg(own: &[Stamp], offset: usize, (steps, begin): (&[Step], &Step), leg: Leg) -> Positions {
     let first = |is: &dyn Fn(&Stamp) -> bool| own.iter().position(is);
     let of_kind = |kind: Kind| {
         let step = steps.iter().find(|step| step.kind == kind)?;
@@ -373,7 +368,7 @@ fn one(
     stamps: &Stamps<'_>,
     way: &Way,
     present: &[Vec<bool>],
-    found: &[Vec<Option<usize>>],
+    found: &[Positions],
 ) -> Result<(Vec<f64>, Vec<u16>), Left> {
     let (mut stages, mut cpus) = (Vec::new(), Vec::new());
     let (mut at, mut cpu) = (sample.submit_ns, None);

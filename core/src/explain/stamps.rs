@@ -28,6 +28,9 @@ impl<'a> Stamps<'a> {
     }
 }
 
+/// The positions of the stamps of a leg, a step each.
+pub(super) type Positions = Vec<Option<usize>>;
+
 /// A message of which the stamps were looked for.
 pub(super) struct Found {
     /// Its sample, by its position in the round.
@@ -36,8 +39,8 @@ pub(super) struct Found {
     pub threads: [u32; 2],
     /// The stamps from its begin to its end.
     pub range: Range<usize>,
-    /// The positions of the stamps of each leg, a step each.
-    pub legs: Vec<Vec<Option<usize>>>,
+    /// The stamps of each leg.
+    pub legs: Vec<Positions>,
     /// Messages in front of it when it came to the socket of each leg; empty where it was alone.
     pub ahead: Vec<u32>,
 }

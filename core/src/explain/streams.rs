@@ -8,7 +8,7 @@
 //! queue, so those that were not dropped leave it in the order in which they came.
 
 use super::path::{Match, Step, Way};
-use super::stamps::{Found, Stamps, in_flow, reversed};
+use super::stamps::{Found, Positions, Stamps, in_flow, reversed};
 use crate::host::trace::{Kind, Stamp};
 use crate::plan::Followed;
 use crate::sample::{Flags, Sample};
@@ -361,7 +361,7 @@ impl Finder<'_> {
 
     /// The stamps of a message's steps, and how many messages were in the socket before it.
     /// `before` is the last stamp of the leg before this one.
-    fn leg(&self, number: usize, before: Option<usize>) -> Option<(Vec<Option<usize>>, u32)> {
+    fn leg(&self, number: usize, before: Option<usize>) -> Option<(Positions, u32)> {
         let Finder { stream, threads, way, begin } = self;
         let range = stream.messages.get(number)?;
         let arrived = self.place(Kind::Ready, range).or_else(|| self.place(Kind::Receive, range));
