@@ -96,6 +96,63 @@ fn stages_of_every_transport_and_wait_mode_add_up_to_the_measured_time() {
     }
 }
 
+#[test]
+fn messages_one_way_have_stages_from_the_time_at_which_they_were_due() {
+    let Some(scratch) = scratch() else { return };
+    for (line, first) in [
+        ("oneway --transport tcp", "application call, system call"),
+        ("oneway --transport tcp --rate 10k", "generator lateness"),
+        ("oneway --transport tcp --rate 10k --wait block", "generator lateness"),
+        ("oneway --transport tcp --outstanding 16", "application call, system call"),
+        ("oneway --transport udp --rate 10k", "generator lateness"),
+        ("oneway --transport udp --rate 10k --wait block", "generator lateness"),
+        ("oneway --transport udp --burst 8", "application call, system call, UDP and IP send"),
+        ("oneway --transport unix --rate 10k --wait block", "generator lateness"),
+        ("oneway --transport unixgram --rate 10k --wait block", "generator lateness"),
+    ] {
+        let found = explain(&scratch, &format!("{line} --count 2000 --rounds 2"));
+        check(&found);
+        assert_eq!(names(&found)[0], first, "{line}");
+        assert!(found.stages.iter().all(|stage| stage.leg == 0), "{line}: {:?}", names(&found));
+        assert_eq!(found.queues.len(), 1, "{line}");
+    }
+}
+
+#[test]
+fn requests_under_load_have_the_stages_of_both_ways() {
+    let Some(scratch) = scratch() else { return };
+    for line in [
+        "load --transport tcp --rate 10k",
+        "load --transport tcp --clients 8 --wait block",
+        "load --transport udp --clients 4",
+        "load --transport unix --clients 8 --wait block",
+        "rpc --transport tcp --rps 5k --workload w2",
+        "rpc --transport tcp --clients 4 --reply 300B",
+        "rpc --transport udp --clients 4",
+        "rpc --transport unix --clients 4 --wait block --no-unloaded",
+    ] {
+        let found = explain(&scratch, &format!("{line} --count 2000 --rounds 2"));
+        check(&found);
+        let copies = found.stages.iter().filter(|stage| stage.name.ends_with("copy"));
+        assert_eq!(copies.map(|stage| stage.leg).collect::<Vec<_>>(), [0, 1], "{line}");
+        assert_eq!(found.queues.len(), 2, "{line}");
+    }
+}
+
+#[test]
+fn a_message_finds_no_more_in_a_queue_than_there_are_others() {
+    let Some(scratch) = scratch() else { return };
+    let line = "load --transport tcp --clients 32 --wait busy --count 20000 --rounds 1";
+    let found = explain(&scratch, line);
+    check(&found);
+    // Of 32 requests at a time 31 are others.
+    let most = found.queues.iter().flatten().copied().fold(0.0, f64::max);
+    assert!((1.0..32.0).contains(&most), "{:?}", found.queues);
+    assert_eq!(found.batches.len(), 2);
+    let names = names(&found);
+    assert!(names.contains(&"behind others in the socket buffer"), "{names:?}");
+}
+
 /// A program that keeps a CPU busy, by a name that no other has.
 struct Hog(Child);
 
@@ -184,6 +241,38 @@ fn a_packet_that_waits_in_the_queue_of_its_device_is_named() {
 }
 
 #[test]
+fn an_end_in_another_network_namespace_is_stamped_too() {
+    let Some(scratch) = scratch() else { return };
+    let program = env!("CARGO_BIN_EXE_wiregauge");
+    for (number, line) in [
+        "latency --transport tcp --wait block",
+        "latency --transport udp --wait busy",
+        "load --transport tcp --clients 4",
+    ]
+    .iter()
+    .enumerate()
+    {
+        // Over a wire, and through a switch.
+        let topology = ["pair", "star"][number % 2];
+        let own = format!("{line} --count 2000 --rounds 1 --to wg-h2 --out run");
+        let mut command = Command::new(program);
+        command.args(["testbed", "net", "--hosts", "2", "--topology", topology, "--", program]);
+        command.arg("explain").args(words(&own));
+        let ended = Controller::of(&scratch, command).end();
+        if ended.stderr.contains("testbed net needs") {
+            eprintln!("skipped: {}", ended.stderr);
+            return;
+        }
+        let found = explained(&scratch, &ended);
+        check(&found);
+        for stage in ["driver", "SoftIRQ and NAPI"] {
+            let legs = found.stages.iter().filter(|one| one.name == stage).count();
+            assert_eq!(legs, 2, "{line}: {:?}", names(&found));
+        }
+    }
+}
+
+#[test]
 fn processes_are_known_in_a_pid_namespace() {
     let Some(scratch) = scratch() else { return };
     scratch.run_behind(&["unshare", "--pid", "--fork", "--mount-proc"]);
@@ -255,7 +344,13 @@ fn what_cannot_be_split_is_refused_in_a_sentence() {
         ("explain latency --transport shm", "explain shm is not supported"),
         ("explain latency --transport tcp,udp", "explain takes one case"),
         ("explain latency --burst 2", "use latency with one message at a time"),
-        ("explain latency --threads 2", "leave out --threads"),
+        ("explain latency --threads 2", "explain follows one connection"),
+        ("explain load --rate 10k,20k", "use one transport, wait mode, size and rate"),
+        ("explain load", "load with --rate or --clients"),
+        ("explain rpc --connections 2", "--connections 1"),
+        ("explain rpc --transport unix --workload 64KiB", "at most 32 KiB"),
+        ("explain bandwidth --transport tcp", "explain bandwidth is not supported as it is"),
+        ("explain oneway --transport udp --rate 1k --size 2B", "at least 4 B"),
         ("explain latency --rounds 20", "use --rounds 10 or fewer"),
         ("explain list", "explain takes a command that measures"),
     ] {

@@ -64,6 +64,8 @@ fn explanation() -> Explanation {
         untraced_p50_ns: 5e3,
         stamps: 16.0,
         probe_ns: 80.0,
+        queues: vec![vec![0.0; 8]],
+        batches: vec![vec![1.0; 8]],
         slow: Slow { count: 1, above_ns: 9e3, causes: vec![(cause.clone(), 1)] },
         slowest: vec![SlowMessage {
             round: 0,

@@ -12,12 +12,14 @@ pub const EXPLAIN: CommandDef = CommandDef {
   wiregauge explain latency --transport tcp
   wiregauge explain latency --transport tcp --wait block --count 20k
   wiregauge explain latency --transport udp --size 1KiB --out result
+  wiregauge explain oneway --transport udp --rate 20k
+  wiregauge explain load --transport tcp --rate 50k
 
 Needs root, or CAP_BPF and CAP_PERFMON. Rounds with and without tracing take turns, and the factor
 between them is printed.",
     operands: &[OptionDef::parsed::<String>(
         "COMMAND",
-        "The command that is explained, with its options: latency",
+        "The command that is explained, with its options: latency, oneway, load or rpc",
     )
     .required()
     .rest()],

@@ -1,42 +1,43 @@
 //! `explain`: a command's rounds with and without stamps of the kernel, in turns.
 
-use super::measure::{execute_observed, nothing_works};
-use super::{CommandError, Exit, hosts};
+use super::measure::{execute_observed, nothing_works, prepared};
+use super::{CommandError, Exit};
 use crate::cli::{self, Command, RunOptions, Typed};
 use crate::clock::{Anchor, Source, Timebase};
 use crate::control::fault::Fault;
-use crate::explain::{Explainer, Explanation, KernelClock, RoundTrace, Tracing, path};
-use crate::host::trace::{Kind, TraceError, Tracer};
+use crate::explain::path::{self, Way};
+use crate::explain::{Explainer, Explanation, KernelClock, RoundTrace, Tracing};
+use crate::host::trace::{Kind, Tracer};
 use crate::options::{UsageError, refuse};
 use crate::plan::study::{self, Study};
-use crate::plan::{Case, Plan, Request};
+use crate::plan::{Case, Followed, Plan, Request};
 use crate::run::RoundObserver;
 use crate::sample::RoundSamples;
-use crate::transport::{KernelPath, Traffic};
+use crate::transport::{KernelPath, Role};
+use crate::units::Bytes;
 use std::ffi::OsString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The series without stamps and the one with them.
 const SERIES: [&str; 2] = ["untraced", "traced"];
-/// The run of the second, since each has one case.
-const TRACED: usize = 1;
 /// Messages of a round unless said: their stamps fit the memory on any machine.
 const MESSAGES: u64 = 20_000;
+/// The longest message that a Unix socket keeps in one buffer.
+const LONGEST_LOCAL: Bytes = Bytes(32 << 10);
+/// The shortest datagram that has room for the number by which it is found.
+const SHORTEST_NUMBERED: Bytes = Bytes(4);
 /// Traced rounds whose stamps are kept: 32 MiB each.
 const MOST_ROUNDS: u32 = 10;
 
 /// Measures, splits, explains.
 pub fn explain(typed: &Typed) -> Result<Exit, CommandError> {
     let (request, options) = read(typed.operands("COMMAND"))?;
-    let plan = plan(&request)?;
-    let (works, unavailable) =
-        hosts::sort_out(&request.transports, &request.settings, &request.place, &[]);
-    if works.is_empty() {
-        return Ok(nothing_works(&unavailable));
-    }
-    let case = &plan.cases[TRACED];
-    let observer = Observer::new(case).map_err(|error| CommandError::Unable(error.to_string()))?;
-    execute_observed(&plan, &options, &observer, |_| observer.explanation())
+    let (plan, runs) = plan(&request)?;
+    let done = prepared(request, &options, |_, _, hosts| {
+        let observer = Observer::new(&plan, runs)?;
+        execute_observed(&plan, hosts, &options, &observer, |_| observer.explanation())
+    })?;
+    Ok(done.unwrap_or_else(|unavailable| nothing_works(&unavailable)))
 }
 
 /// What is explained, as it was typed.
@@ -53,46 +54,80 @@ fn read(words: &[OsString]) -> Result<(Request, RunOptions), UsageError> {
     }
 }
 
+/// The runs of a plan that are compared.
+#[derive(Clone, Copy)]
+struct Runs {
+    untraced: usize,
+    traced: usize,
+}
+
 /// Both series, whose rounds take turns.
-fn plan(request: &Request) -> Result<Plan, UsageError> {
+fn plan(request: &Request) -> Result<(Plan, Runs), UsageError> {
     let own = request.clone().plan()?;
-    let [case] = own.cases.as_slice() else {
-        let cases = own.cases.len();
+    let cases = measured(&own);
+    let [case] = cases[..] else {
+        let several = cases.len();
         return refuse(format!(
-            "explain takes one case, and these are {cases}: use one transport, wait mode and size"
+            "explain takes one case, and these are {several}: use one transport, wait mode, size \
+             and rate"
         ));
     };
-    check(case, request)?;
+    check(&own.cases[case], request)?;
     let study = Study {
         name: "explain".into(),
-        title: format!("Where the time of {} goes", own.label(0)),
+        title: format!("Where the time of {} goes", own.label(case)),
         source: None,
         quick: false,
         series: Vec::new(),
         graphs: Vec::new(),
     };
     let requests = SERIES.map(|name| (name.to_owned(), request.clone()));
-    Ok(Plan { name: "explain".into(), ..study::plan(study, &requests)? })
+    let plan = Plan { name: "explain".into(), ..study::plan(study, &requests)? };
+    match measured(&plan)[..] {
+        [untraced, traced] => Ok((plan, Runs { untraced, traced })),
+        _ => refuse("explain takes a command whose cases are known before it runs"),
+    }
+}
+
+/// The cases that are not there for the sake of others.
+fn measured(plan: &Plan) -> Vec<usize> {
+    let cases = plan.cases.iter().enumerate();
+    let own = cases.filter(|(_, case)| !case.profile().is_preparation);
+    own.map(|(number, _)| number).collect()
 }
 
 /// Refuses what cannot be split.
 fn check(case: &Case, request: &Request) -> Result<(), UsageError> {
     let (pattern, transport) = (case.pattern.name(), case.transport.name());
-    let profile = case.profile();
-    let is_echo = profile.traffic == Traffic::Echo { every: 1 } && !profile.is_one_sided;
+    let descriptor = case.transport.descriptor();
+    let way = Way::of(case);
     ensure!(
-        is_echo && profile.queue_depth == 1,
-        "explain {pattern} is not supported: use latency with one message at a time"
+        way.is_some(),
+        "explain {pattern} is not supported as it is: use latency with one message at a time, \
+         oneway, load with --rate or --clients, or rpc"
     );
+    let path = descriptor.kernel_path;
     ensure!(
-        case.transport.descriptor().kernel_path != KernelPath::None,
+        path != KernelPath::None,
         "explain {transport} is not supported: its messages pass no trace point of the kernel; \
          use tcp, udp, unix or unixgram"
     );
-    ensure!(case.threads() == 1, "explain follows one connection: leave out --threads");
+    let is_local = matches!(path, KernelPath::LocalStream | KernelPath::LocalDatagrams);
+    let is_alone = way.is_some_and(|way| way.followed == Followed::Alone);
     ensure!(
-        !request.place.is_remote(),
-        "explain follows messages within this host: leave out --to and --hosts"
+        is_alone || !is_local || case.size <= LONGEST_LOCAL,
+        "explain {pattern} over {transport} follows messages that the kernel keeps whole: use \
+         messages of at most {LONGEST_LOCAL}"
+    );
+    ensure!(
+        is_alone || path != KernelPath::Datagrams || case.size >= SHORTEST_NUMBERED,
+        "explain {pattern} over {transport} reads the number in a datagram: use messages of at \
+         least {SHORTEST_NUMBERED}"
+    );
+    let is_one = case.threads() == 1 && case.topology.endpoints_of_role(Role::Client) == 1;
+    ensure!(
+        is_one,
+        "explain follows one connection: use one thread or port of each end, and --connections 1"
     );
     let most = MOST_ROUNDS;
     ensure!(
@@ -105,7 +140,10 @@ fn check(case: &Case, request: &Request) -> Result<(), UsageError> {
 /// Stamps each second round.
 struct Observer {
     state: Mutex<State>,
-    path: KernelPath,
+    runs: Runs,
+    way: Way,
+    /// Whether an end is in another network namespace of this machine.
+    is_apart: bool,
     /// Whether all is stamped that could fill a gap.
     sees_all: bool,
 }
@@ -120,15 +158,20 @@ struct State {
 const FILLS_GAPS: [Kind; 4] = [Kind::Switch, Kind::IrqEntry, Kind::TimerEntry, Kind::SoftirqEntry];
 
 impl Observer {
-    fn new(case: &Case) -> Result<Observer, TraceError> {
-        let path = case.transport.descriptor().kernel_path;
-        let kinds = path::kinds(path, case.wait.sleeps());
-        let tracer = Tracer::load(&kinds, path::copied_at(path))?;
+    fn new(plan: &Plan, runs: Runs) -> Result<Observer, CommandError> {
+        let case = &plan.cases[runs.traced];
+        let Some(way) = Way::of(case) else {
+            return Err(CommandError::Unable("its messages are not followed".into()));
+        };
+        let is_apart = case.topology.is_between_hosts();
+        let kinds = path::kinds(&way, case.wait.sleeps(), is_apart);
+        let tracer = Tracer::load(&kinds, path::copied_at(way.path));
+        let tracer = tracer.map_err(|error| CommandError::Unable(error.to_string()))?;
         let stamped = tracer.programs();
         let sees = |kind: &Kind| stamped.iter().any(|(known, _)| known == kind);
         let sees_all = FILLS_GAPS.iter().all(sees);
         let state = State { tracer, begin: None, explainer: Explainer::default() };
-        Ok(Observer { state: Mutex::new(state), path, sees_all })
+        Ok(Observer { state: Mutex::new(state), runs, way, is_apart, sees_all })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -138,7 +181,7 @@ impl Observer {
     fn explanation(&self) -> Option<Explanation> {
         let State { tracer, explainer, .. } = &mut *self.state();
         explainer.explain(&Tracing {
-            steps: path::steps(self.path),
+            way: self.way,
             trace_points: &tracer.programs(),
             missing: tracer.missing(),
             sees_all: self.sees_all,
@@ -152,8 +195,8 @@ impl RoundObserver for Observer {
         // A round that failed has left its stamps.
         state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
         state.begin = None;
-        if run == TRACED {
-            state.tracer.attach().map_err(|error| Fault::new(error.to_string()))?;
+        if run == self.runs.traced {
+            state.tracer.attach(self.is_apart).map_err(|error| Fault::new(error.to_string()))?;
             state.begin = Some(KernelClock::anchor(clock));
         }
         Ok(())
@@ -162,7 +205,9 @@ impl RoundObserver for Observer {
     fn after(&self, samples: &RoundSamples, clock: Source, time: &Timebase) -> Result<(), Fault> {
         let state = &mut *self.state();
         let Some(begin) = state.begin.take() else {
-            state.explainer.add_untraced(samples);
+            if samples.run as usize == self.runs.untraced {
+                state.explainer.add_untraced(samples, &self.way);
+            }
             return Ok(());
         };
         let end = KernelClock::anchor(clock);

@@ -175,18 +175,24 @@ pub fn compare_sides(
 /// `explain` makes of it.
 pub fn execute_observed(
     plan: &Plan,
+    hosts: &[RemoteHost],
     options: &RunOptions,
     observer: &dyn RoundObserver,
     explain: impl FnOnce(&Record) -> Option<Explanation>,
 ) -> Result<Exit, CommandError> {
     let sides = Sides { each: Vec::new(), in_turns: true };
     let with = With { sides, observer: Some(observer) };
-    let (record, writer, failed) = carry_out(plan, Vec::new(), &[], options, with)?;
+    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, with)?;
     let record = Record { explanation: explain(&record), ..record };
     if record.explanation.is_none() {
-        complain(
-            &"no message was explained: too few rounds came to their end, or stamps are missing",
-        );
+        let apart = match hosts.is_empty() {
+            true => "",
+            false => " (both ends must be on this machine, in network namespaces)",
+        };
+        complain(&format!(
+            "no message was explained: too few rounds came to their end, or stamps are \
+             missing{apart}"
+        ));
     }
     report(&record, writer, options)?;
     let found = if record.explanation.is_some() { Exit::RIGHT } else { Exit::INCOMPLETE };

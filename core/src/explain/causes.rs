@@ -6,7 +6,9 @@
 //! [`LEAST_SHARE`] of the excess. All else is not explained.
 
 use super::disturbance::{Disturbances, Held};
-use super::split::{RoundSplit, Split, Stamps};
+use super::path::Half;
+use super::split::{RoundSplit, Split};
+use super::stamps::Stamps;
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Stamp, Trace};
 use std::collections::BTreeMap;
@@ -19,6 +21,10 @@ pub const LEAST_SHARE: f64 = 0.5;
 const LEAST_GAP_NS: f64 = 5_000.0;
 /// What a page fault without a disk costs at most.
 const FAULT_NS: f64 = 10_000.0;
+
+/// Where messages wait for others.
+const IN_SOCKET: [&str; 2] = ["socket buffer of the server", "socket buffer of the client"];
+const AT_SERVER: &str = "server busy with others";
 
 /// What is known of a round beside its messages.
 pub struct Evidence<'a> {
@@ -112,6 +118,8 @@ impl Stage<'_> {
         let [client, server] = self.message.threads;
         let (sender, receiver) = if stage.leg == 0 { (client, server) } else { (server, client) };
         match stage.kind {
+            None if stage.half == Half::Send => (cpu, sender),
+            Some(_) if stage.of_others && stage.half == Half::Send => (cpu, sender),
             Some(Kind::Switch | Kind::Copied | Kind::SysExit) | None => (cpu, receiver),
             Some(Kind::SysEnter | Kind::Send) => (cpu, sender),
             // In loopback the sender does the work of the receiving side as well.
@@ -134,6 +142,9 @@ impl Stage<'_> {
         let kind = self.round.stages[self.number].kind;
         let has = |is: &dyn Fn(&Stamp) -> bool| self.own_stamps(evidence).any(is);
         let named = |cause, who: String| Some((Named { cause, who }, left));
+        if let Some(found) = self.waits_for(evidence) {
+            return Some((found, left));
+        }
         if has(&|stamp| stamp.kind == Kind::Retransmit) {
             return named(Cause::Retransmission, "TCP sent a segment again".into());
         }
@@ -142,6 +153,9 @@ impl Stage<'_> {
         }
         if let Some(name) = self.deferred_to(evidence) {
             return named(Cause::Deferred, name);
+        }
+        if let Some(found) = self.behind_others(evidence, left) {
+            return Some(found);
         }
         if has(&|stamp| stamp.kind == Kind::Migrate && stamp.flow == thread) {
             return named(Cause::Migration, format!("to CPU {cpu}"));
@@ -154,6 +168,57 @@ impl Stage<'_> {
             return named(Cause::Gap, format!("CPU {cpu}"));
         }
         None
+    }
+
+    /// What the stage is a wait for.
+    fn waits_for(&self, evidence: &Evidence<'_>) -> Option<Named> {
+        let stage = &self.round.stages[self.number];
+        let named = |cause, who: &str| Some(Named { cause, who: who.to_owned() });
+        if stage.kind.is_none() && stage.half == Half::Send {
+            // It was due and not sent.
+            let [client, _] = self.message.threads;
+            let works = [Kind::Send, Kind::Queue, Kind::Ready, Kind::Copied];
+            let is_own = |stamp: &Stamp| stamp.tid == client && works.contains(&stamp.kind);
+            let is_busy = self.own_stamps(evidence).any(is_own);
+            return named(Cause::Generator, if is_busy { "busy with other messages" } else { "" });
+        }
+        match (stage.of_others, stage.half) {
+            (false, _) => None,
+            (true, Half::Send) => named(Cause::Ahead, AT_SERVER),
+            (true, Half::Receive) => named(Cause::Ahead, IN_SOCKET[stage.leg.min(1)]),
+        }
+    }
+
+    /// Where other messages were before it, and until when they covered it.
+    fn behind_others(&self, evidence: &Evidence<'_>, left: f64) -> Option<(Named, f64)> {
+        if self.message.ahead.is_empty() {
+            // All stamps are its own.
+            return None;
+        }
+        let stage = &self.round.stages[self.number];
+        let (kind, who) = match stage.kind? {
+            kind @ Kind::Send if stage.leg == 1 => (kind, AT_SERVER),
+            kind @ Kind::Queue => (kind, "send queue of the socket"),
+            kind @ Kind::Xmit => (kind, "device queue (qdisc)"),
+            kind @ (Kind::NetifRx | Kind::Gro) => (kind, "device and wire"),
+            kind @ Kind::Receive => (kind, "receive backlog of a CPU"),
+            kind @ Kind::Copied => (kind, IN_SOCKET[stage.leg.min(1)]),
+            _ => return None,
+        };
+        let range = evidence.stamps.between(self.from, self.to);
+        let all = &evidence.stamps.all[range.clone()];
+        let is_call = matches!(kind, Kind::Send | Kind::Copied);
+        let counts = |stamp: &Stamp| stamp.kind == kind && (is_call || stamp.length > 0);
+        let end = all.iter().rposition(counts)?;
+        let (flow, thread) = (all[end].flow, all[end].tid);
+        let is_other = |stamp: &Stamp| {
+            counts(stamp) && stamp.flow == flow && (!is_call || stamp.tid == thread)
+        };
+        let last = all[..end].iter().rposition(is_other)?;
+        let ns = left.min(evidence.stamps.times_ns[range.start + last] - self.from);
+        // A wait that explains less than what remains hides no other cause.
+        let named = Named { cause: Cause::Ahead, who: who.to_owned() };
+        (ns >= LEAST_SHARE * left).then_some((named, ns))
     }
 
     /// The thread of the kernel that did the network's work at its end.

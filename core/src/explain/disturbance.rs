@@ -1,6 +1,6 @@
 //! What kept a CPU or a thread from its work: intervals between two stamps.
 
-use super::split::Stamps;
+use super::stamps::Stamps;
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Stamp, Trace};
 use std::collections::BTreeMap;

@@ -12,6 +12,8 @@ mod clock;
 mod disturbance;
 pub mod path;
 pub mod split;
+pub mod stamps;
+mod streams;
 mod summary;
 
 pub use clock::KernelClock;
@@ -50,6 +52,10 @@ crate::options::named_enum! {
         Fault = "page fault",
         /// The thread waited in the kernel.
         Uninterruptible = "uninterruptible wait",
+        /// It was due, and the sender had not come to it.
+        Generator = "generator late",
+        /// Other messages were before it, in a queue or at the server.
+        Ahead = "queue ahead of it",
         /// The packet waited in the queue of the network device.
         Qdisc = "held in the device queue (qdisc)",
         /// TCP sent it again.
@@ -102,6 +108,14 @@ pub struct Explanation {
     pub stamps: f64,
     /// What one stamp of the way adds, by the lesser difference of p10 and p50.
     pub probe_ns: f64,
+    /// Messages in front of one when it came to the socket of each leg, by [`QUANTILES`]; empty
+    /// where messages go one at a time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<Vec<f64>>,
+    /// Packets of the poll (NAPI) that took a message from the device of each leg, by
+    /// [`QUANTILES`]; empty where that was not stamped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batches: Vec<Vec<f64>>,
     /// The slow messages.
     pub slow: Slow,
     /// The slowest ones, each in detail.

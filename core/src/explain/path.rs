@@ -1,7 +1,10 @@
 //! The way of a message through the kernel: which trace points it passes, in their order.
 
 use crate::host::trace::{CopiedAt, Kind};
-use crate::transport::KernelPath;
+use crate::plan::Case;
+use crate::plan::Followed;
+use crate::sample::{Flags, Sample};
+use crate::transport::{KernelPath, LENGTH_PREFIX};
 
 /// How the stamp of a step is told from those of other messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +13,9 @@ pub enum Match {
     Packet,
     /// The first of this flow.
     Flow,
+    /// The last of this flow that carries payload before the socket is readable: a switch passes
+    /// such trace points before.
+    LastPacket,
     /// The last of this flow before the socket is readable: acknowledgements pass here too.
     LastBeforeReady,
     /// By the thread that sends: its last before it hands over.
@@ -24,6 +30,25 @@ pub enum Match {
     Takes,
     /// Of the thread that receives: the first after it copied.
     ReturnOfReceiver,
+    /// The last of other messages that were in the socket before this one.
+    Ahead,
+    /// The last of the thread that sends with which it worked on other messages: of a server that
+    /// answers what it took together.
+    Served,
+}
+
+impl Match {
+    /// Whether it is found by what it covers of a connection's stream, where several messages are
+    /// on the way.
+    pub fn is_in_stream(self) -> bool {
+        let packets = [Match::Packet, Match::LastPacket, Match::LastBeforeReady];
+        packets.contains(&self) || [Match::Flow, Match::Sender, Match::Receiver].contains(&self)
+    }
+
+    /// Whether it is a stamp of other messages, for which this one waits.
+    pub fn is_of_others(self) -> bool {
+        matches!(self, Match::Ahead | Match::Served)
+    }
 }
 
 /// Who works during a stage, as a best-case timeline shows it.
@@ -52,17 +77,27 @@ const fn step(kind: Kind, name: &'static str, half: Half, by: Match) -> Step {
 
 const CALL: Step = step(Kind::SysEnter, "application call", Half::Send, Match::CallOfSender);
 const XMIT: Step = step(Kind::Xmit, "device queue (qdisc)", Half::Send, Match::Packet);
-const NETIF_RX: Step = step(Kind::NetifRx, "driver", Half::Send, Match::Packet);
-const GRO: Step = step(Kind::Gro, "adapter, wire and interrupt", Half::Receive, Match::Packet);
-const RECEIVE: Step = step(Kind::Receive, "SoftIRQ and NAPI", Half::Receive, Match::Packet);
+const NETIF_RX: Step = step(Kind::NetifRx, "driver", Half::Send, Match::LastPacket);
+const GRO: Step = step(Kind::Gro, "adapter, wire and interrupt", Half::Receive, Match::LastPacket);
+const RECEIVE: Step = step(Kind::Receive, "SoftIRQ and NAPI", Half::Receive, Match::LastPacket);
 const WAKING: Step =
     Step { optional: true, ..step(Kind::Waking, "wake-up call", Half::Receive, Match::Wake) };
 const RUNNING: Step =
     Step { optional: true, ..step(Kind::Switch, "wake-up", Half::Receive, Match::Takes) };
+const AHEAD: Step = Step {
+    optional: true,
+    ..step(Kind::Copied, "behind others in the socket buffer", Half::Receive, Match::Ahead)
+};
+/// Any stamp of the thread: the kind stands for all of them.
+const SERVED: Step = Step {
+    optional: true,
+    ..step(Kind::Queue, "behind others in the server", Half::Send, Match::Served)
+};
 const RETURN: Step = step(Kind::SysExit, "return", Half::Receive, Match::ReturnOfReceiver);
 
 /// TCP.
 const SEGMENTS: &[Step] = &[
+    SERVED,
     CALL,
     step(Kind::Send, "system call", Half::Send, Match::Flow),
     step(Kind::Queue, "TCP and IP send", Half::Send, Match::Packet),
@@ -74,12 +109,14 @@ const SEGMENTS: &[Step] = &[
     step(Kind::Ready, "TCP receive", Half::Receive, Match::Flow),
     WAKING,
     RUNNING,
+    AHEAD,
     step(Kind::Copied, "poll and copy", Half::Receive, Match::Receiver),
     RETURN,
 ];
 
 /// UDP.
 const DATAGRAMS: &[Step] = &[
+    SERVED,
     CALL,
     step(Kind::Queue, "system call, UDP and IP send", Half::Send, Match::Packet),
     XMIT,
@@ -89,19 +126,77 @@ const DATAGRAMS: &[Step] = &[
     step(Kind::Ready, "IP and UDP receive", Half::Receive, Match::Flow),
     WAKING,
     RUNNING,
+    AHEAD,
     step(Kind::Copied, "poll and copy", Half::Receive, Match::Receiver),
     RETURN,
 ];
 
 /// Sockets within this host.
 const LOCAL: &[Step] = &[
+    SERVED,
     CALL,
     step(Kind::Ready, "system call and send", Half::Send, Match::Sender),
     WAKING,
     RUNNING,
+    AHEAD,
     step(Kind::Copied, "poll and copy", Half::Receive, Match::Receiver),
     RETURN,
 ];
+
+/// The way of a case's messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// What they pass.
+    pub path: KernelPath,
+    /// The steps of a leg.
+    pub steps: &'static [Step],
+    /// How many there are at a time, and whether they come back.
+    pub followed: Followed,
+    /// Bytes in front of each message of a stream.
+    pub framing: u32,
+    /// Whether a schedule says when each is due: its time counts from then.
+    pub is_scheduled: bool,
+}
+
+impl Way {
+    /// That of a case; `None`: its messages are not followed.
+    pub fn of(case: &Case) -> Option<Way> {
+        let profile = case.profile();
+        let path = case.transport.descriptor().kernel_path;
+        let is_stream = matches!(path, KernelPath::Segments | KernelPath::LocalStream);
+        let framing = if is_stream && profile.has_many_lengths { LENGTH_PREFIX as u32 } else { 0 };
+        let is_scheduled = case.schedule.is_open();
+        let followed = profile.followed?;
+        Some(Way { path, steps: steps(path), followed, framing, is_scheduled })
+    }
+
+    /// Whether its messages go over a network device.
+    pub fn has_packets(&self) -> bool {
+        matches!(self.path, KernelPath::Segments | KernelPath::Datagrams)
+    }
+
+    /// There, or there and back.
+    pub fn legs(&self) -> usize {
+        if self.followed == Followed::OneWay { 1 } else { 2 }
+    }
+
+    /// Whether a message has both of its stamps and belongs to the figures.
+    pub fn is_measured(&self, sample: &Sample) -> bool {
+        let outside =
+            [Flags::WARMUP, Flags::LOST, Flags::DUPLICATE, Flags::UNSENT, Flags::UNFINISHED];
+        !outside.iter().any(|flag| sample.flags.has(*flag)) && self.total_ns(sample).is_finite()
+    }
+
+    /// When its time begins.
+    pub fn start_ns(&self, sample: &Sample) -> f64 {
+        if self.is_scheduled { sample.intended_ns } else { sample.submit_ns }
+    }
+
+    /// What it took.
+    pub fn total_ns(&self, sample: &Sample) -> f64 {
+        sample.receive_ns - self.start_ns(sample)
+    }
+}
 
 /// The steps of a transport's messages; none where the kernel does not see them.
 pub fn steps(path: KernelPath) -> &'static [Step] {
@@ -109,7 +204,7 @@ pub fn steps(path: KernelPath) -> &'static [Step] {
         KernelPath::None => &[],
         KernelPath::Segments => SEGMENTS,
         KernelPath::Datagrams => DATAGRAMS,
-        KernelPath::LocalSocket => LOCAL,
+        KernelPath::LocalStream | KernelPath::LocalDatagrams => LOCAL,
     }
 }
 
@@ -118,7 +213,7 @@ pub fn copied_at(path: KernelPath) -> CopiedAt {
     match path {
         KernelPath::Segments => CopiedAt::Stream,
         KernelPath::Datagrams => CopiedAt::Datagram,
-        KernelPath::None | KernelPath::LocalSocket => CopiedAt::Local,
+        KernelPath::None | KernelPath::LocalStream | KernelPath::LocalDatagrams => CopiedAt::Local,
     }
 }
 
@@ -145,17 +240,27 @@ const DISTURBANCES: [Kind; 12] = [
 ];
 
 /// The trace points for a way. A thread that polls makes a system call for each look, so what every
-/// call passes is stamped only where it sleeps.
-pub fn kinds(path: KernelPath, sleeps: bool) -> Vec<Kind> {
+/// call passes is stamped only where it sleeps. That a datagram was copied, which looks that find
+/// nothing pass too, is also stamped where several messages are on the way, which are told apart by
+/// it, and where an end `is_apart` (in another network namespace), which is known by it.
+pub fn kinds(way: &Way, sleeps: bool, is_apart: bool) -> Vec<Kind> {
+    let needs_copies = way.followed != Followed::Alone || is_apart;
     let is_call = |kind: Kind| match kind {
         Kind::SysEnter | Kind::SysExit => true,
-        Kind::Copied => copied_at(path) == CopiedAt::Datagram,
+        Kind::Copied => copied_at(way.path) == CopiedAt::Datagram && !needs_copies,
         _ => false,
     };
-    let own = steps(path).iter().map(|step| step.kind);
+    let own = way.steps.iter().filter(|step| !step.by.is_of_others()).map(|step| step.kind);
     let mut kinds: Vec<Kind> = own.filter(|kind| sleeps || !is_call(*kind)).collect();
     let more = DISTURBANCES.iter().filter(|kind| !kinds.contains(kind));
     let more: Vec<Kind> = more.copied().collect();
     kinds.extend(more);
+    if way.path == KernelPath::Datagrams {
+        kinds.push(Kind::Dropped);
+    }
+    // Over loopback a message that is alone is the only one of its poll.
+    if needs_copies && way.has_packets() {
+        kinds.push(Kind::Napi);
+    }
     kinds
 }

@@ -1,12 +1,15 @@
 //! Splits the time of each message into stages by the stamps that lie in it.
 //!
-//! For messages of which one is on the way at a time: all stamps of its flow between its submit and
-//! its receive stamp are its own.
+//! Where one message is on the way at a time, all stamps of its flow between its submit and its
+//! receive stamp are its own. The module `streams` finds those of messages that are not alone.
 
-use super::clock::KernelClock;
-use super::path::{Half, Match, Step};
-use crate::host::trace::{Kind, Stamp, Trace};
-use crate::sample::{Flags, Sample};
+use super::path::{Half, Match, Step, Way};
+use super::stamps::{Found, Positions, Stamps, in_flow, reversed};
+use super::streams;
+use crate::host::trace::{Kind, Stamp};
+use crate::plan::Followed;
+use crate::sample::Sample;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A stage of all messages of a round.
@@ -20,6 +23,14 @@ pub struct StageDef {
     pub half: Half,
     /// The trace point at which it ends; `None`: the program's own stamp.
     pub kind: Option<Kind>,
+    /// Whether another message passes that trace point, for which this one waits.
+    pub of_others: bool,
+}
+
+impl StageDef {
+    fn of_program(leg: usize, name: String, half: Half) -> StageDef {
+        StageDef { leg, name, half, kind: None, of_others: false }
+    }
 }
 
 /// A message whose time was split.
@@ -39,6 +50,10 @@ pub struct Split {
     pub threads: [u32; 2],
     /// The stamps between its submit and its receive stamp.
     pub stamps: Range<usize>,
+    /// Messages in front of it when it came to the socket of each leg; empty where it was alone.
+    pub ahead: Vec<u32>,
+    /// Packets of the poll that took it from the device of each leg, where that was stamped.
+    pub batches: Vec<Option<u32>>,
 }
 
 /// What became of the messages of a round.
@@ -56,30 +71,6 @@ pub struct RoundSplit {
     pub beyond: u64,
 }
 
-/// The stamps of a round in the time of its samples.
-pub struct Stamps<'a> {
-    pub all: &'a [Stamp],
-    pub times_ns: Vec<f64>,
-    /// When the memory for stamps was full.
-    pub full_ns: f64,
-}
-
-impl<'a> Stamps<'a> {
-    /// Converts the times of a trace.
-    pub fn new(trace: &'a Trace, clock: &KernelClock) -> Stamps<'a> {
-        let times_ns = trace.stamps.iter().map(|stamp| clock.sample_ns(stamp.time_ns)).collect();
-        let full_ns = trace.full_ns.map_or(f64::INFINITY, |at| clock.sample_ns(at));
-        Stamps { all: &trace.stamps, times_ns, full_ns }
-    }
-
-    /// Those from one instant to another.
-    pub fn between(&self, from_ns: f64, to_ns: f64) -> Range<usize> {
-        let first = self.times_ns.partition_point(|time| *time < from_ns);
-        let end = self.times_ns.partition_point(|time| *time <= to_ns);
-        first..end.max(first)
-    }
-}
-
 /// What the stamps of a leg are found by.
 #[derive(Clone, Copy)]
 struct Leg {
@@ -88,49 +79,72 @@ struct Leg {
     receiver: u32,
 }
 
-const fn reversed(flow: u32) -> u32 {
-    flow.rotate_left(16)
+/// The messages of a round of which the stamps were looked for, and those that are left out.
+struct FoundRound {
+    messages: Vec<Found>,
+    incomplete: u64,
+    beyond: u64,
 }
 
-/// The positions of the stamps of both legs, a step each.
-type Found = [Vec<Option<usize>>; 2];
+/// Splits the messages of rounds that arrived, all into the same stages. `begin`: the step by which
+/// a leg is found.
+pub fn split_rounds(
+    rounds: &[(&[Sample], &Stamps<'_>)],
+    way: &Way,
+    begin: &Step,
+) -> Vec<RoundSplit> {
+    let find = |(samples, stamps): &(&[Sample], &Stamps<'_>)| find(samples, stamps, way, begin);
+    let found: Vec<FoundRound> = rounds.iter().map(find).collect();
+    let present = present(&found, way);
+    let stages = definitions(&present, way);
+    let split = |(found, (samples, stamps)): (FoundRound, &(&[Sample], &Stamps<'_>))| RoundSplit {
+        stages: stages.clone(),
+        ..split(found, samples, stamps, way, &present)
+    };
+    found.into_iter().zip(rounds).map(split).collect()
+}
 
-/// Splits the messages of a round that were answered. `begin`: the step by which a leg is found.
-pub fn round_trips(
+/// Finds the stamps of the messages of a round.
+fn find(samples: &[Sample], stamps: &Stamps<'_>, way: &Way, begin: &Step) -> FoundRound {
+    let measured = samples.iter().enumerate().filter(|(_, sample)| way.is_measured(sample));
+    let (within, beyond): (Vec<_>, Vec<_>) =
+        measured.partition(|(_, sample)| sample.receive_ns <= stamps.full_ns);
+    let within: Vec<usize> = within.into_iter().map(|(number, _)| number).collect();
+    let messages: Vec<Found> = match way.followed {
+        Followed::Alone => {
+            let own = within.iter();
+            own.filter_map(|number| alone(*number, samples, stamps, way, begin)).collect()
+        }
+        _ => streams::follow(&within, samples, stamps, way, begin),
+    };
+    let incomplete = (within.len() - messages.len()) as u64;
+    FoundRound { messages, incomplete, beyond: beyond.len() as u64 }
+}
+
+/// Splits the messages of a round into the stages of the steps that are passed.
+fn split(
+    found: FoundRound,
     samples: &[Sample],
     stamps: &Stamps<'_>,
-    steps: &[Step],
-    begin: &Step,
+    way: &Way,
+    present: &[Vec<bool>],
 ) -> RoundSplit {
-    let mut round = RoundSplit::default();
-    let mut found = Vec::new();
-    for (number, sample) in samples.iter().enumerate() {
-        if !is_measured(sample) {
-            continue;
-        }
-        if sample.receive_ns > stamps.full_ns {
-            round.beyond += 1;
-            continue;
-        }
-        let range = stamps.between(sample.submit_ns, sample.receive_ns);
-        match legs(stamps, &range, steps, begin) {
-            Some((legs, found_in)) => found.push((number, range, legs, found_in)),
-            None => round.incomplete += 1,
-        }
-    }
-    let present = present(&found, steps);
-    round.stages = definitions(&present, steps);
-    for (number, range, legs, found_in) in found {
-        let sample = &samples[number];
-        match one(sample, stamps, steps, &present, &found_in) {
+    let FoundRound { messages, incomplete, beyond } = found;
+    let mut round = RoundSplit { incomplete, beyond, ..RoundSplit::default() };
+    let polls = Polls::new(stamps.all);
+    for message in messages {
+        let sample = &samples[message.sample];
+        match one(sample, stamps, way, present, &message.legs) {
             Ok((stages_ns, cpus)) => round.messages.push(Split {
-                sample: number,
-                start_ns: sample.submit_ns,
-                total_ns: sample.receive_ns - sample.submit_ns,
+                sample: message.sample,
+                start_ns: way.start_ns(sample),
+                total_ns: way.total_ns(sample),
                 stages_ns,
                 cpus,
-                threads: [legs[0].sender, legs[1].sender],
-                stamps: range,
+                threads: message.threads,
+                batches: message.legs.iter().map(|leg| polls.batch(way, leg)).collect(),
+                stamps: message.range,
+                ahead: message.ahead,
             }),
             Err(Left::Incomplete) => round.incomplete += 1,
             Err(Left::Disordered) => round.disordered += 1,
@@ -139,11 +153,45 @@ pub fn round_trips(
     round
 }
 
-/// Whether a message has both stamps and belongs to the figures.
-pub fn is_measured(sample: &Sample) -> bool {
-    let outside = [Flags::WARMUP, Flags::LOST, Flags::DUPLICATE, Flags::UNSENT, Flags::UNFINISHED];
-    !outside.iter().any(|flag| sample.flags.has(*flag))
-        && (sample.receive_ns - sample.submit_ns).is_finite()
+/// The ends of polls of devices, by CPU.
+struct Polls<'a> {
+    all: &'a [Stamp],
+    each: BTreeMap<u16, Vec<usize>>,
+}
+
+impl<'a> Polls<'a> {
+    fn new(all: &'a [Stamp]) -> Polls<'a> {
+        let mut each: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (position, stamp) in all.iter().enumerate().filter(|(_, one)| one.kind == Kind::Napi) {
+            each.entry(stamp.cpu).or_default().push(position);
+        }
+        Polls { all, each }
+    }
+
+    /// Packets of the poll that took a message of this leg: a CPU is in one at a time.
+    fn batch(&self, way: &Way, leg: &[Option<usize>]) -> Option<u32> {
+        let at = way.steps.iter().position(|step| step.kind == Kind::Receive)?;
+        let taken = leg.get(at).copied().flatten()?;
+        let own = self.each.get(&self.all[taken].cpu)?;
+        let end = own.get(own.partition_point(|end| *end <= taken))?;
+        Some(self.all[*end].length)
+    }
+}
+
+/// The stamps of both legs of a message that is on the way alone; `None`: where one of them begins
+/// is not there.
+fn alone(
+    number: usize,
+    samples: &[Sample],
+    stamps: &Stamps<'_>,
+    way: &Way,
+    begin: &Step,
+) -> Option<Found> {
+    let sample = &samples[number];
+    let range = stamps.between(sample.submit_ns, sample.receive_ns);
+    let (legs, positions) = legs(stamps, &range, way.steps, begin)?;
+    let threads = [legs[0].sender, legs[1].sender];
+    Some(Found { sample: number, threads, range, legs: positions.into(), ahead: Vec::new() })
 }
 
 /// The stamps of both legs of a message; `None`: where one of them begins is not there.
@@ -152,7 +200,7 @@ fn legs(
     range: &Range<usize>,
     steps: &[Step],
     begin: &Step,
-) -> Option<([Leg; 2], Found)> {
+) -> Option<([Leg; 2], [Positions; 2])> {
     let own = &stamps.all[range.clone()];
     let is_begin = |stamp: &&Stamp| {
         stamp.kind == begin.kind && (begin.by != Match::Packet || stamp.length > 0)
@@ -173,12 +221,7 @@ fn legs(
 }
 
 /// The positions of the stamps of one leg.
-fn one_leg(
-    own: &[Stamp],
-    offset: usize,
-    (steps, begin): (&[Step], &Step),
-    leg: Leg,
-) -> Vec<Option<usize>> {
+fn one_leg(own: &[Stamp], offset: usize, (steps, begin): (&[Step], &Step), leg: Leg) -> Positions {
     let first = |is: &dyn Fn(&Stamp) -> bool| own.iter().position(is);
     let of_kind = |kind: Kind| {
         let step = steps.iter().find(|step| step.kind == kind)?;
@@ -201,8 +244,14 @@ fn one_leg(
     });
     let position = |step: &Step| match step.by {
         Match::Packet | Match::Flow | Match::Sender => first(&|stamp| is_of(step, stamp, leg)),
+        // Nothing else is on the way.
+        Match::Ahead | Match::Served => None,
         Match::Receiver => copied,
-        Match::LastBeforeReady => before(readable, &|stamp| is_of(step, stamp, leg)),
+        // Where nothing says when the socket was readable.
+        Match::LastPacket if readable.is_none() => first(&|stamp| is_of(step, stamp, leg)),
+        Match::LastPacket | Match::LastBeforeReady => {
+            before(readable, &|stamp| is_of(step, stamp, leg))
+        }
         Match::CallOfSender => {
             before(begins, &|stamp| stamp.kind == step.kind && stamp.tid == leg.sender)
         }
@@ -221,15 +270,10 @@ fn one_leg(
     steps.iter().map(|step| position(step).map(|at| at + offset)).collect()
 }
 
-/// Copies of datagrams do not say whose they are: the thread does.
-fn in_flow(stamp: &Stamp, flow: u32) -> bool {
-    stamp.flow == flow || stamp.flow == 0
-}
-
 fn is_of(step: &Step, stamp: &Stamp, leg: Leg) -> bool {
     stamp.kind == step.kind
         && match step.by {
-            Match::Packet => stamp.flow == leg.flow && stamp.length > 0,
+            Match::Packet | Match::LastPacket => stamp.flow == leg.flow && stamp.length > 0,
             Match::Sender => stamp.tid == leg.sender,
             _ => stamp.flow == leg.flow,
         }
@@ -237,20 +281,27 @@ fn is_of(step: &Step, stamp: &Stamp, leg: Leg) -> bool {
 
 /// Which steps of each leg messages pass here: those that most have a stamp of, and of those that
 /// need not be passed, those that one in a hundred has.
-fn present<T, U>(found: &[(T, Range<usize>, U, Found)], steps: &[Step]) -> [Vec<bool>; 2] {
-    [0, 1].map(|leg| {
+fn present(rounds: &[FoundRound], way: &Way) -> Vec<Vec<bool>> {
+    let found: Vec<&Found> = rounds.iter().flat_map(|round| &round.messages).collect();
+    let of_leg = |leg: usize| {
         let of_step = |(number, step): (usize, &Step)| {
-            let with = found.iter().filter(|(.., found)| found[leg][number].is_some()).count();
+            let with = found.iter().filter(|one| one.legs[leg][number].is_some()).count();
             let enough = if step.optional { found.len() / 100 } else { found.len() / 2 };
             with > enough
         };
-        steps.iter().enumerate().map(of_step).collect()
-    })
+        way.steps.iter().enumerate().map(of_step).collect()
+    };
+    (0..way.legs()).map(of_leg).collect()
 }
 
 /// The stages: one for each step that is passed. A step that is not lends its name to the next.
-fn definitions(present: &[Vec<bool>; 2], steps: &[Step]) -> Vec<StageDef> {
+fn definitions(present: &[Vec<bool>], way: &Way) -> Vec<StageDef> {
+    let steps = way.steps;
     let mut all = Vec::new();
+    if way.is_scheduled {
+        all.push(StageDef::of_program(0, GENERATOR.to_owned(), Half::Send));
+    }
+    let last = present.len().saturating_sub(1);
     for (leg, present) in present.iter().enumerate() {
         let mut waiting: Vec<&str> = Vec::new();
         if leg == 1 && !passes(steps, present, Kind::SysExit) {
@@ -260,20 +311,26 @@ fn definitions(present: &[Vec<bool>; 2], steps: &[Step]) -> Vec<StageDef> {
             let lends = !step.optional && !is_alternative(step, steps, present);
             if *is_present {
                 let own = own_name(step, steps, present);
-                let name = waiting.drain(..).chain([own]).collect::<Vec<_>>().join(", ");
-                all.push(StageDef { leg, name, half: step.half, kind: Some(step.kind) });
+                let of_others = step.by.is_of_others();
+                // Most messages do not wait, and have what is lent in the stage after.
+                let lent = if of_others { Vec::new() } else { std::mem::take(&mut waiting) };
+                let name = lent.into_iter().chain([own]).collect::<Vec<_>>().join(", ");
+                let (half, kind) = (step.half, Some(step.kind));
+                all.push(StageDef { leg, name, half, kind, of_others });
             } else if lends {
                 waiting.push(step.name);
             }
         }
-        if leg == 1 {
+        if leg == last {
             let name = waiting.into_iter().chain([TO_APPLICATION]).collect::<Vec<_>>().join(", ");
-            all.push(StageDef { leg, name, half: Half::Receive, kind: None });
+            all.push(StageDef::of_program(leg, name, Half::Receive));
         }
     }
     all
 }
 
+/// From the time at which a schedule wanted a message sent to its submit stamp.
+pub(super) const GENERATOR: &str = "generator lateness";
 const TO_APPLICATION: &str = "to the application";
 
 fn passes(steps: &[Step], present: &[bool], kind: Kind) -> bool {
@@ -292,7 +349,9 @@ fn is_alternative(step: &Step, steps: &[Step], present: &[bool]) -> bool {
 /// A thread that was woken does not poll.
 fn own_name(step: &Step, steps: &[Step], present: &[bool]) -> &'static str {
     match step.kind {
-        Kind::Copied if passes(steps, present, Kind::Switch) => "running and copy",
+        Kind::Copied if !step.by.is_of_others() && passes(steps, present, Kind::Switch) => {
+            "running and copy"
+        }
         _ => step.name,
     }
 }
@@ -307,15 +366,24 @@ enum Left {
 fn one(
     sample: &Sample,
     stamps: &Stamps<'_>,
-    steps: &[Step],
-    present: &[Vec<bool>; 2],
-    found: &Found,
+    way: &Way,
+    present: &[Vec<bool>],
+    found: &[Positions],
 ) -> Result<(Vec<f64>, Vec<u16>), Left> {
     let (mut stages, mut cpus) = (Vec::new(), Vec::new());
     let (mut at, mut cpu) = (sample.submit_ns, None);
+    if way.is_scheduled {
+        if sample.submit_ns < sample.intended_ns {
+            return Err(Left::Disordered);
+        }
+        stages.push(sample.submit_ns - sample.intended_ns);
+        // That on which the sender was next seen.
+        let first = found.iter().flatten().find_map(|position| *position);
+        cpus.push(first.map_or(0, |position| stamps.all[position].cpu));
+    }
     for (present, found) in present.iter().zip(found) {
         for ((step, _), position) in
-            steps.iter().zip(present).zip(found).filter(|((_, is), _)| **is)
+            way.steps.iter().zip(present).zip(found).filter(|((_, is), _)| **is)
         {
             let Some(position) = position else {
                 if !step.optional {

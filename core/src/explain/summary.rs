@@ -2,17 +2,22 @@
 
 use super::causes::{Evidence, cause};
 use super::disturbance::Disturbances;
-use super::path::{Half, Step, begin};
-use super::split::{RoundSplit, StageDef, Stamps, is_measured, round_trips};
+use super::path::{Half, Way, begin};
+use super::split::{RoundSplit, StageDef, split_rounds};
+use super::stamps::Stamps;
 use super::{BEST, Explanation, KernelClock, QUANTILES, SLOW, Slow, SlowMessage, StageFigures};
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Trace};
+use crate::plan::Followed;
 use crate::sample::RoundSamples;
 use crate::stats::quantile::rank;
 use std::collections::BTreeMap;
 
 /// Messages that are kept in detail.
 const MOST_SLOWEST: usize = 50;
+/// What a stamp may add where several messages are on the way. A stamp takes 50 to 90 ns; what is
+/// above are the queues that form where each message takes longer, and these are not the stages'.
+const MOST_PROBE_NS: f64 = 200.0;
 
 /// What was stamped in a round, and its samples.
 pub struct RoundTrace {
@@ -24,7 +29,7 @@ pub struct RoundTrace {
 /// What was stamped, and how.
 pub struct Tracing<'a> {
     /// The way of a message.
-    pub steps: &'a [Step],
+    pub way: Way,
     /// The trace point of each kind.
     pub trace_points: &'a [(Kind, &'static str)],
     /// Trace points that the kernel lacks.
@@ -34,10 +39,18 @@ pub struct Tracing<'a> {
 }
 
 impl Tracing<'_> {
-    fn trace_point(&self, kind: Option<Kind>) -> &'static str {
-        let Some(kind) = kind else { return "" };
+    fn ends_at(&self, def: Option<&StageDef>) -> String {
+        let Some((def, kind)) = def.and_then(|def| Some((def, def.kind?))) else {
+            return String::new();
+        };
         let found = self.trace_points.iter().find(|(known, _)| *known == kind);
-        found.map_or(kind.name(), |(_, name)| name)
+        let name = found.map_or(kind.name(), |(_, name)| name);
+        match (def.of_others, def.half) {
+            (false, _) => name.to_owned(),
+            (true, Half::Receive) => format!("{name} of another message"),
+            // Whichever it is.
+            (true, Half::Send) => "last stamp of another message".to_owned(),
+        }
     }
 }
 
@@ -52,7 +65,7 @@ pub struct Explainer {
 /// A round whose messages were split.
 struct Done<'a> {
     round: &'a RoundTrace,
-    stamps: Stamps<'a>,
+    stamps: &'a Stamps<'a>,
     split: RoundSplit,
 }
 
@@ -63,29 +76,35 @@ impl Explainer {
     }
 
     /// Adds a round that was not.
-    pub fn add_untraced(&mut self, samples: &RoundSamples) {
+    pub fn add_untraced(&mut self, samples: &RoundSamples, way: &Way) {
         self.untraced = samples.run;
-        let own = samples.samples.iter().filter(|sample| is_measured(sample));
-        self.untraced_ns.extend(own.map(|sample| sample.receive_ns - sample.submit_ns));
+        let own = samples.samples.iter().filter(|sample| way.is_measured(sample));
+        self.untraced_ns.extend(own.map(|sample| way.total_ns(sample)));
     }
 
     /// What the rounds show; `None`: no message could be split, or no round ran without tracing.
     pub fn explain(&mut self, tracing: &Tracing<'_>) -> Option<Explanation> {
-        let Tracing { steps, missing, sees_all, .. } = *tracing;
-        let begin = begin(steps, |kind| tracing.trace_points.iter().any(|(own, _)| *own == kind))?;
-        let rounds = self.traced.iter();
-        let done: Vec<Done<'_>> = rounds.map(|round| split(round, steps, begin)).collect();
-        // Rounds that pass other trace points than the first have no place in its table.
+        let Tracing { way, missing, sees_all, .. } = *tracing;
+        let is_stamped = |kind| tracing.trace_points.iter().any(|(own, _)| *own == kind);
+        let begin = begin(way.steps, is_stamped)?;
+        let stamps = self.traced.iter().map(|round| Stamps::new(&round.trace, &round.clock));
+        let stamps: Vec<Stamps<'_>> = stamps.collect();
+        let rounds = self.traced.iter().zip(&stamps);
+        let input = rounds.clone().map(|(round, stamps)| (&round.samples.samples[..], stamps));
+        let splits = split_rounds(&input.collect::<Vec<_>>(), &way, begin);
+        let done = rounds.zip(splits);
+        let done = done.map(|((round, stamps), split)| Done { round, stamps, split });
+        let done: Vec<Done<'_>> = done.collect();
         let stages = done.iter().find(|one| !one.split.messages.is_empty())?.split.stages.clone();
-        let alike = |one: &&Done<'_>| one.split.stages == stages;
-        let rounds: Vec<&Done<'_>> = done.iter().filter(alike).collect();
-        let all: Vec<Message<'_>> = rounds.iter().flat_map(|one| messages(one)).collect();
+        let all: Vec<Message<'_>> = done.iter().flat_map(messages).collect();
         let mut totals: Vec<f64> = all.iter().map(|message| message.total_ns).collect();
         totals.sort_by(f64::total_cmp);
         self.untraced_ns.sort_by(f64::total_cmp);
         // Without rounds to compare with nothing is known of what the stamps cost.
         let untraced_p50_ns = at(&self.untraced_ns, 0.5)?;
-        let probes = Probes::new(&stages, &all, added_ns(&totals, &self.untraced_ns)?);
+        let most_ns = if way.followed == Followed::Alone { f64::INFINITY } else { MOST_PROBE_NS };
+        let added_ns = added_ns(&totals, &self.untraced_ns)?;
+        let probes = Probes::new(&stages, &all, added_ns, most_ns);
         let figures = Figures::new(&stages, &all, &totals, &probes, tracing)?;
         let slow: Vec<&Message<'_>> =
             all.iter().filter(|message| message.total_ns > figures.slow_ns).collect();
@@ -95,31 +114,27 @@ impl Explainer {
             (message.stages_ns.iter().sum::<f64>() / message.total_ns - 1.0).abs()
         };
         Some(Explanation {
-            run: rounds.first()?.round.samples.run,
+            run: done.first()?.round.samples.run,
             untraced: self.untraced,
             messages: all.len() as u64,
             incomplete: sum(|split| split.incomplete),
             disordered: sum(|split| split.disordered),
             beyond: sum(|split| split.beyond),
             sum_error: all.iter().map(error).fold(0.0, f64::max),
-            anchor_ns: rounds.iter().map(|one| one.round.clock.error_ns).fold(0.0, f64::max),
+            anchor_ns: done.iter().map(|one| one.round.clock.error_ns).fold(0.0, f64::max),
             factor: at(&totals, 0.5)? / untraced_p50_ns,
             untraced_p50_ns,
             stamps: probes.stamps,
             probe_ns: probes.each_ns,
             stages: figures.stages,
             total: figures.total,
+            queues: queues(&all, &way),
+            batches: batches(&all, &way),
             slow: slow_of_all,
             slowest,
             missing: missing.to_vec(),
         })
     }
-}
-
-fn split<'a>(round: &'a RoundTrace, steps: &[Step], begin: &Step) -> Done<'a> {
-    let stamps = Stamps::new(&round.trace, &round.clock);
-    let split = round_trips(&round.samples.samples, &stamps, steps, begin);
-    Done { round, stamps, split }
 }
 
 /// The value of a quantile by nearest rank, of values in rising order.
@@ -159,13 +174,13 @@ struct Probes {
 }
 
 impl Probes {
-    fn new(stages: &[StageDef], all: &[Message<'_>], difference_ns: f64) -> Probes {
+    fn new(stages: &[StageDef], all: &[Message<'_>], difference_ns: f64, most_ns: f64) -> Probes {
         let stamps: usize = all
             .iter()
             .map(|message| message.done.split.messages[message.number].stamps.len())
             .sum();
         let own = stages.len().saturating_sub(1).max(1) as f64;
-        let each_ns = (difference_ns / own).max(0.0);
+        let each_ns = (difference_ns / own).clamp(0.0, most_ns);
         Probes { each_ns, stamps: stamps as f64 / all.len().max(1) as f64 }
     }
 
@@ -218,7 +233,7 @@ impl Figures {
                 leg: def.map_or(0, |def| def.leg as u32),
                 name: def.map_or_else(|| "probes".to_owned(), |def| def.name.clone()),
                 sends: def.is_some_and(|def| def.half == Half::Send),
-                ends_at: tracing.trace_point(def.and_then(|def| def.kind)).to_owned(),
+                ends_at: tracing.ends_at(def),
                 quantiles_ns: quantiles(&sorted),
                 best_ns: mean(&is_best, &value),
                 slow_ns: mean(&is_slow, &value),
@@ -239,6 +254,33 @@ impl Figures {
         let medians_ns = (0..defs.len()).map(median).collect::<Option<_>>()?;
         Some(Figures { stages, total, medians_ns, slow_ns })
     }
+}
+
+/// How many messages were in the sockets when one came; nothing where they go one at a time.
+fn queues(all: &[Message<'_>], way: &Way) -> Vec<Vec<f64>> {
+    if way.followed == Followed::Alone {
+        return Vec::new();
+    }
+    let of_leg = |leg: usize| {
+        let ahead = all.iter().filter_map(|message| {
+            message.done.split.messages[message.number].ahead.get(leg).copied()
+        });
+        quantiles(&sorted(ahead.map(f64::from)))
+    };
+    (0..way.legs()).map(of_leg).collect()
+}
+
+/// How many packets the polls took that took messages from their device; nothing where none was
+/// stamped.
+fn batches(all: &[Message<'_>], way: &Way) -> Vec<Vec<f64>> {
+    let of_leg = |leg: usize| {
+        let own = all.iter().filter_map(|message| {
+            message.done.split.messages[message.number].batches.get(leg).copied().flatten()
+        });
+        quantiles(&sorted(own.map(f64::from)))
+    };
+    let all: Vec<Vec<f64>> = (0..way.legs()).map(of_leg).collect();
+    if all.iter().any(Vec::is_empty) { Vec::new() } else { all }
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {

@@ -2,11 +2,13 @@
 
 use super::causes::{Evidence, cause};
 use super::disturbance::{Disturbances, Held};
-use super::path::{begin, steps};
-use super::split::{RoundSplit, Stamps, round_trips};
+use super::path::{Way, begin, steps};
+use super::split::{RoundSplit, split_rounds};
+use super::stamps::Stamps;
 use super::{Cause, Explainer, KernelClock, Named, RoundTrace, Tracing};
 use crate::clock::{Anchor, TickSpan, Ticks, Timebase};
 use crate::host::trace::{Kind, Stamp, Trace};
+use crate::plan::Followed;
 use crate::sample::{Flags, RoundSamples, Sample};
 use crate::transport::KernelPath;
 
@@ -17,7 +19,7 @@ const THERE: u32 = 5000 << 16 | 6000;
 const BACK: u32 = 6000 << 16 | 5000;
 
 /// The nanoseconds of one clock are those of the other, from 0 on.
-fn clock() -> KernelClock {
+pub(super) fn clock() -> KernelClock {
     let anchor = |at| Anchor { ticks: Ticks(at), raw_ns: at, half_width: TickSpan(15) };
     KernelClock::new(anchor(0), anchor(1 << 40), &Timebase::nanoseconds(Ticks(0)))
 }
@@ -81,11 +83,19 @@ fn round(
     (samples, Trace { stamps, full_ns: None, names, interrupts })
 }
 
-/// With the first step that these stamps have.
 fn splits(samples: &[Sample], stamps: &Stamps<'_>) -> RoundSplit {
-    let steps = steps(KernelPath::Segments);
+    split_by(samples, stamps, &way(Followed::Alone))
+}
+
+/// With the first step that these stamps have.
+pub(super) fn split_by(samples: &[Sample], stamps: &Stamps<'_>, way: &Way) -> RoundSplit {
     let has = |kind| stamps.all.iter().any(|stamp| stamp.kind == kind);
-    round_trips(samples, stamps, steps, begin(steps, has).unwrap())
+    split_rounds(&[(samples, stamps)], way, begin(way.steps, has).unwrap()).remove(0)
+}
+
+fn way(followed: Followed) -> Way {
+    let path = KernelPath::Segments;
+    Way { path, steps: steps(path), followed, framing: 0, is_scheduled: false }
 }
 
 fn split_of(samples: &[Sample], trace: &Trace) -> RoundSplit {
@@ -182,6 +192,35 @@ fn a_thread_that_slept_has_a_stage_for_its_wake_up() {
     assert_eq!(
         [of("wake-up call"), of("wake-up"), of("running and copy")],
         [20.0, 7_980.0, 1_000.0]
+    );
+}
+
+#[test]
+fn rounds_have_the_same_stages_though_messages_of_one_of_them_pass_fewer() {
+    let slept = |_| Some(([100, 200, 30, 40, 50, 60, 70, 9_000], USUAL));
+    let (mut samples, mut traces) = (Vec::new(), Vec::new());
+    for (own, mut trace) in [round(100, slept, Vec::new()), round(100, |_| None, Vec::new())] {
+        let ready = trace.stamps.iter().filter(|one| is_ready(one)).map(|one| one.time_ns);
+        for at in ready.collect::<Vec<u64>>().into_iter().filter(|_| samples.is_empty()) {
+            trace.stamps.push(stamp(at + 20, Kind::Waking, CLIENT, SERVER));
+            trace.stamps.push(stamp(at + 8_000, Kind::Switch, 0, SERVER));
+        }
+        trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+        samples.push(own);
+        traces.push(trace);
+    }
+    let clock = clock();
+    let stamps: Vec<Stamps<'_>> = traces.iter().map(|one| Stamps::new(one, &clock)).collect();
+    let rounds: Vec<(&[Sample], &Stamps<'_>)> =
+        samples.iter().map(Vec::as_slice).zip(&stamps).collect();
+    let way = way(Followed::Alone);
+    let found = split_rounds(&rounds, &way, begin(way.steps, |kind| kind == Kind::Send).unwrap());
+    assert_eq!(found[0].stages, found[1].stages);
+    assert_eq!([found[0].messages.len(), found[1].messages.len()], [100, 100]);
+    let wake_up = found[1].stages.iter().position(|one| one.name == "wake-up").unwrap();
+    assert_eq!(
+        [0, 1].map(|round: usize| found[round].messages[5].stages_ns[wake_up]),
+        [7_980.0, 0.0]
     );
 }
 
@@ -311,10 +350,11 @@ fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
         sample.receive_ns -= 160.0;
         sample
     });
-    explainer.add_untraced(&RoundSamples { run: 0, round: 0, samples: without.collect() });
+    let without = RoundSamples { run: 0, round: 0, samples: without.collect() };
+    explainer.add_untraced(&without, &way(Followed::Alone));
     explainer.add(RoundTrace { samples: traced, trace, clock: clock() });
     let found = explainer.explain(&Tracing {
-        steps: steps(KernelPath::Segments),
+        way: way(Followed::Alone),
         trace_points: &[(Kind::Send, "send"), (Kind::Copied, "sock_recv_length")],
         missing: &["tcp_probe".to_owned()],
         sees_all: true,

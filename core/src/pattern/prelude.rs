@@ -15,8 +15,8 @@ pub use crate::loops::{Ended, Loop, LoopContext, Scope, payload};
 pub use crate::options::{Given, Named, OptionDef, OptionTable, UsageError, each_once, grouped};
 pub use crate::plan::request::{refuse_found, within};
 pub use crate::plan::{
-    self, Bound, Case, CaseProfile, CasesSoFar, Combination, Ending, OneSpec, PatternRequest,
-    PatternSpec, Plan, Request, Schedule, Settings, Topology, Trace, Wait, sweep,
+    self, Bound, Case, CaseProfile, CasesSoFar, Combination, Ending, Followed, OneSpec,
+    PatternRequest, PatternSpec, Plan, Request, Schedule, Settings, Topology, Trace, Wait, sweep,
 };
 pub use crate::record::schema::{Counts, RateFigure, Record, Run};
 pub use crate::run::analysis::{

@@ -27,8 +27,8 @@ pub use crate::transport::{Settings, Wait};
 pub use host_spec::HostSpec;
 pub use pairs::{Layout, Pairs, Place};
 pub use pattern::{
-    CaseProfile, CasesSoFar, Combination, Ending, FindPattern, OneSpec, PatternRef, PatternRequest,
-    PatternSpec, Spec, Specification, check_limits,
+    CaseProfile, CasesSoFar, Combination, Ending, FindPattern, Followed, OneSpec, PatternRef,
+    PatternRequest, PatternSpec, Spec, Specification, check_limits,
 };
 pub use rails::Rails;
 pub use schedule::{Schedule, TimerKind};

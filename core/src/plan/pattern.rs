@@ -126,6 +126,21 @@ pub enum Ending {
     ServersAfterClients,
 }
 
+/// How the kernel's stamps of a message are told from those of others (`explain`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// One goes there and back at a time: what is stamped meanwhile is its own.
+    Alone,
+    /// Messages one way that are numbered in the order of sending.
+    OneWay,
+    /// Requests that are numbered in the order of sending, whose replies have the same number and
+    /// come in the order of their connection.
+    RoundTrips {
+        /// Bytes of each reply; `None`: as many as its request has.
+        reply: Option<Bytes>,
+    },
+}
+
 /// What a case asks of its transport and its ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct CaseProfile {
@@ -167,6 +182,8 @@ pub struct CaseProfile {
     pub values: Option<u32>,
     /// Clients of a closed loop, for graphs.
     pub clients: Option<u32>,
+    /// How its messages are followed through the kernel; `None`: they are not.
+    pub followed: Option<Followed>,
 }
 
 impl CaseProfile {
@@ -190,6 +207,7 @@ impl CaseProfile {
             is_preparation: false,
             values: None,
             clients: None,
+            followed: None,
         }
     }
 

@@ -20,8 +20,10 @@ pub enum KernelPath {
     Segments,
     /// Datagrams of UDP over IP.
     Datagrams,
-    /// A socket within this host.
-    LocalSocket,
+    /// A stream socket within this host.
+    LocalStream,
+    /// A socket within this host that keeps messages apart.
+    LocalDatagrams,
 }
 
 /// A transport.

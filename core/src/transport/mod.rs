@@ -54,6 +54,7 @@ pub use socket::site::{
     BIND_VARIABLE, PEERS_VARIABLE, PORTS_VARIABLE, address as address_of_site,
     bind as bind_within_limits, check_own, check_peer, is_peer, parse_ports, towards,
 };
+pub use socket::stream::PREFIX as LENGTH_PREFIX;
 use std::any::Any;
 use std::os::fd::BorrowedFd;
 pub use synthetic::Synthetic;

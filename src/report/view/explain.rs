@@ -123,11 +123,33 @@ fn notes(found: &Explanation) -> Vec<String> {
             found.anchor_ns
         ),
     ];
+    all.extend(queues(found));
     if !found.missing.is_empty() {
         let missing = found.missing.join(", ");
         all.push(format!("not stamped by this kernel, so that stages are merged: {missing}"));
     }
     all
+}
+
+/// How many messages one finds before it, and with how many packets it comes.
+fn queues(found: &Explanation) -> Vec<String> {
+    let ends = ["the server", "the client"];
+    let all = [
+        ("messages that one finds in the socket buffer of", &found.queues),
+        ("packets of the NAPI poll that takes a message from the device of", &found.batches),
+    ];
+    let of_leg = |(end, quantiles): (&str, &Vec<f64>)| {
+        let at = |p: f64| {
+            let at = QUANTILES.iter().position(|known| *known == p)?;
+            quantiles.get(at).map(|value| format!("{value:.0}"))
+        };
+        Some(format!("{end}: p50 {}, p99 {}, most {}", at(0.5)?, at(0.99)?, at(1.0)?))
+    };
+    let of_kind = |(what, legs): (&str, &Vec<Vec<f64>>)| {
+        let ends: Vec<String> = ends.into_iter().zip(legs).filter_map(of_leg).collect();
+        (!ends.is_empty()).then(|| format!("{what} {}", ends.join("; ")))
+    };
+    all.into_iter().filter_map(of_kind).collect()
 }
 
 fn column(head: &str, unit: &str, is_number: bool) -> Column {
@@ -166,6 +188,7 @@ fn best_case(found: &Explanation) -> Table {
         })
     };
     let best = |stage: Option<&StageFigures>| stage.map_or(Cell::None, |one| us(one.best_ns));
+    let goes_back = found.stages.iter().any(|one| one.leg == 1);
     for sends in [true, false] {
         let of_half: Vec<&StageFigures> =
             found.stages.iter().filter(|one| one.sends == sends && !is_probes(one)).collect();
@@ -195,10 +218,17 @@ fn best_case(found: &Explanation) -> Table {
             ]));
         }
         let name = if sends { "send" } else { "receive" };
-        rows.push(row(vec![name.into(), us(sums[0]), us(sums[1]), Cell::None]));
+        // One way the server sends nothing and the client receives nothing.
+        let works = |is_server: bool| goes_back || is_server != sends;
+        let [client, server] = [false, true].map(|is_server| match works(is_server) {
+            true => us(sums[usize::from(is_server)]),
+            false => Cell::None,
+        });
+        rows.push(row(vec![name.into(), client, server, Cell::None]));
     }
     let probes = found.stages.iter().find(|one| is_probes(one));
-    rows.push(row(vec!["probes, both ways".into(), best(probes), Cell::None, Cell::None]));
+    let label = if goes_back { "probes, both ways" } else { "probes" };
+    rows.push(row(vec![label.into(), best(probes), Cell::None, Cell::None]));
     rows.push(row(vec!["total".into(), us(found.total.best_ns), Cell::None, Cell::None]));
     let caption = "mean of the fastest 10 %: what each end does".into();
     Table { id: "explain-best".into(), caption, columns, rows, ..Table::default() }
@@ -214,9 +244,11 @@ fn stages(found: &Explanation) -> Table {
     columns.extend(QUANTILES.iter().map(|p| column(&format!("p{}", p * 100.0), "us", true)));
     columns.push(column("slow mean", "us", true));
     columns.push(column("CPU", "", false));
+    let goes_back = found.stages.iter().any(|one| one.leg == 1);
+    let both = if goes_back { "both" } else { "there" };
     let stage = |stage: &StageFigures| {
         let way = if is_probes(stage) {
-            "both"
+            both
         } else if stage.leg == 0 {
             "there"
         } else {
@@ -229,7 +261,7 @@ fn stages(found: &Explanation) -> Table {
         row(cells)
     };
     let mut rows: Vec<Row> = found.stages.iter().map(stage).collect();
-    let mut total: Vec<Cell> = vec!["both".into(), "total".into()];
+    let mut total: Vec<Cell> = vec![both.into(), "total".into()];
     total.extend(found.total.quantiles_ns.iter().map(|ns| us(*ns)));
     total.extend([us(found.total.slow_ns), Cell::None]);
     rows.push(row(total));

@@ -21,6 +21,7 @@ const NS_DEV: usize = 0;
 const NS_INO: usize = 8;
 const CONTROLLER: usize = 16;
 const SLOTS: usize = 20;
+const ADOPTS: usize = 24;
 const POSITIONS: usize = 64;
 const POSITION_BYTES: usize = 64;
 const PORTS: usize = POSITIONS + MOST_CPUS as usize * POSITION_BYTES;
@@ -57,8 +58,9 @@ impl Memory {
         })
     }
 
-    /// Forgets all stamps, ports and processes, and says whose children are ours.
-    pub fn clear(&mut self) -> Result<(), TraceError> {
+    /// Forgets all stamps, ports and processes, and says whose children are ours, and whether those
+    /// are that read from our connections.
+    pub fn clear(&mut self, adopts: bool) -> Result<(), TraceError> {
         let own = std::fs::metadata("/proc/self/ns/pid");
         let own = own.map_err(|error| TraceError::NotSupported(format!("/proc: {error}")))?;
         self.shared.fill(0);
@@ -69,6 +71,7 @@ impl Memory {
         self.put(NS_INO, &own.st_ino().to_ne_bytes());
         self.put(CONTROLLER, &std::process::id().to_ne_bytes());
         self.put(SLOTS, &self.slots.to_ne_bytes());
+        self.put(ADOPTS, &u32::from(adopts).to_ne_bytes());
         Ok(())
     }
 

@@ -83,6 +83,10 @@ crate::options::named_enum! {
         SysExit = "sys_exit",
         /// A packet waits in the queue of its network device.
         Qdisc = "qdisc_enqueue",
+        /// A datagram finds no room in the buffer of its socket.
+        Dropped = "udp_fail_queue_rcv_skb",
+        /// A CPU has taken packets from a device.
+        Napi = "napi_poll",
     }
 }
 
@@ -103,11 +107,13 @@ pub struct Stamp {
     /// Of a packet or socket: source port << 16 | destination port. Of the scheduler: the thread
     /// that is woken, moved, or takes the CPU.
     pub flow: u32,
-    /// Of TCP: a sequence number. Of a switch: the state of the thread that leaves. Of interrupts:
+    /// Of TCP: a sequence number, of a packet its first byte's, else that of the byte after the
+    /// last. Of a datagram: the number in it. Of bytes that were copied from a Unix socket: how
+    /// many were sent together. Of a switch: the state of the thread that leaves. Of interrupts:
     /// their number. Of a migration: the CPU.
     pub number: u32,
-    /// Of a packet: payload bytes. Of a switch: bit 0 set where the thread that leaves is ours,
-    /// bit 1 where the one that comes is.
+    /// Of a packet: payload bytes. Of a poll of a device: packets. Of a switch: bit 0 set where the
+    /// thread that leaves is ours, bit 1 where the one that comes is.
     pub length: u32,
     /// The CPU.
     pub cpu: u16,
@@ -183,7 +189,7 @@ impl CopiedAt {
 }
 
 /// All functions of the object; for [`Kind::Copied`] that of [`CopiedAt`].
-const FUNCTIONS: [(&str, Kind); 24] = [
+const FUNCTIONS: [(&str, Kind); 26] = [
     ("wg_send", Kind::Send),
     ("wg_queue", Kind::Queue),
     ("wg_xmit", Kind::Xmit),
@@ -207,6 +213,8 @@ const FUNCTIONS: [(&str, Kind); 24] = [
     ("wg_sys_enter", Kind::SysEnter),
     ("wg_sys_exit", Kind::SysExit),
     ("wg_qdisc", Kind::Qdisc),
+    ("wg_dropped", Kind::Dropped),
+    ("wg_napi", Kind::Napi),
     ("wg_fork", Kind::Switch),
 ];
 
@@ -259,12 +267,13 @@ impl Tracer {
         all.map(|program| (program.kind, program.trace_point)).collect()
     }
 
-    /// Begins to stamp what processes do that this one starts from now on.
+    /// Begins to stamp what processes do that this one starts from now on; where it `adopts`, those
+    /// too that read from a connection with one of them.
     ///
     /// # Errors
     /// The kernel refuses to attach a program.
-    pub fn attach(&mut self) -> Result<(), TraceError> {
-        self.memory.clear()?;
+    pub fn attach(&mut self, adopts: bool) -> Result<(), TraceError> {
+        self.memory.clear(adopts)?;
         for program in &mut self.programs {
             if program.link.is_none() {
                 let found = trace_point(&mut self.ebpf, program.function)?;

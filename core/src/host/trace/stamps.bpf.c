@@ -25,6 +25,28 @@ INLINE u32 incoming(struct sock *sk)
 	return (u32)swapped(sk->__sk_common.skc_dport) << 16 | sk->__sk_common.skc_num;
 }
 
+/* Whether it is one of our sockets, or connected to one. */
+INLINE int is_known(struct shared *s, struct sock *sk)
+{
+	return has_port(s, sk->__sk_common.skc_num) ||
+	       has_port(s, swapped(sk->__sk_common.skc_dport));
+}
+
+/* Whether a process of ours reads from a socket. In another network namespace of this machine the
+ * process at the other end of a connection is ours, and so are its children: the sshd of a session,
+ * and what that starts. */
+INLINE int is_our_reader(struct shared *s, struct task_struct *task, struct sock *sk)
+{
+	if (is_ours(s, task->tgid))
+		return 1;
+	if (!s->adopts || sk->__sk_common.skc_family == AF_UNIX)
+		return 0;
+	if (!has_port(s, swapped(sk->__sk_common.skc_dport)))
+		return 0;
+	make_ours(s, task->tgid);
+	return 1;
+}
+
 INLINE u32 tcp_field(const void *field)
 {
 	u32 value = 0;
@@ -32,8 +54,9 @@ INLINE u32 tcp_field(const void *field)
 	return value;
 }
 
-/* A packet whose network header begins at `header`: of one of our sockets, else left out. */
-INLINE void packet(struct shared *s, u8 kind, const u8 *header)
+/* A packet whose network header begins at `header`: of one of our sockets, else left out. One of
+ * more than 65535 bytes, which the kernel cuts later, has no length in its header. */
+INLINE void packet(struct shared *s, u8 kind, struct sk_buff *skb, const u8 *header)
 {
 	u64 now = ktime_ns();
 	u8 h[56];
@@ -43,7 +66,7 @@ INLINE void packet(struct shared *s, u8 kind, const u8 *header)
 		return;
 	if (h[0] >> 4 == 4 && (h[0] & 15) == 5) {
 		protocol = h[9];
-		whole = (h[2] << 8 | h[3]) - 20;
+		whole = (h[2] << 8 | h[3] ?: skb->len - (u32)(header - skb->data)) - 20;
 		sport = h[20] << 8 | h[21];
 		dport = h[22] << 8 | h[23];
 		if (protocol == 6) {
@@ -55,7 +78,7 @@ INLINE void packet(struct shared *s, u8 kind, const u8 *header)
 		}
 	} else if (h[0] >> 4 == 6) {
 		protocol = h[6];
-		whole = h[4] << 8 | h[5];
+		whole = h[4] << 8 | h[5] ?: skb->len - (u32)(header - skb->data) - 40;
 		sport = h[40] << 8 | h[41];
 		dport = h[42] << 8 | h[43];
 		if (protocol == 6) {
@@ -100,7 +123,7 @@ int wg_queue(u64 *ctx)
 	struct shared *s = shared();
 	struct sk_buff *skb = (void *)ctx[0];
 	if (s)
-		packet(s, QUEUE, skb->head + skb->network_header);
+		packet(s, QUEUE, skb, skb->head + skb->network_header);
 	return 0;
 }
 
@@ -110,7 +133,7 @@ int wg_xmit(u64 *ctx)
 	struct shared *s = shared();
 	struct sk_buff *skb = (void *)ctx[0];
 	if (s)
-		packet(s, XMIT, skb->head + skb->network_header);
+		packet(s, XMIT, skb, skb->head + skb->network_header);
 	return 0;
 }
 
@@ -121,7 +144,7 @@ int wg_qdisc(u64 *ctx)
 	struct shared *s = shared();
 	struct sk_buff *skb = (void *)ctx[2];
 	if (s)
-		packet(s, QDISC, skb->head + skb->network_header);
+		packet(s, QDISC, skb, skb->head + skb->network_header);
 	return 0;
 }
 
@@ -131,7 +154,7 @@ int wg_netif_rx(u64 *ctx)
 	struct shared *s = shared();
 	struct sk_buff *skb = (void *)ctx[0];
 	if (s)
-		packet(s, NETIF_RX, skb->data);
+		packet(s, NETIF_RX, skb, skb->data);
 	return 0;
 }
 
@@ -141,7 +164,7 @@ int wg_gro(u64 *ctx)
 	struct shared *s = shared();
 	struct sk_buff *skb = (void *)ctx[0];
 	if (s)
-		packet(s, GRO, skb->data);
+		packet(s, GRO, skb, skb->data);
 	return 0;
 }
 
@@ -151,7 +174,18 @@ int wg_receive(u64 *ctx)
 	struct shared *s = shared();
 	struct sk_buff *skb = (void *)ctx[0];
 	if (s)
-		packet(s, RECEIVE, skb->data);
+		packet(s, RECEIVE, skb, skb->data);
+	return 0;
+}
+
+/* The end of a poll that brought something, whosever: how many packets it took. */
+SEC("tp_btf/napi_poll")
+int wg_napi(u64 *ctx)
+{
+	struct shared *s = shared();
+	int work = (int)ctx[1];
+	if (s && work > 0)
+		put(s, ktime_ns(), NAPI, current_task(), 0, 0, work);
 	return 0;
 }
 
@@ -161,10 +195,15 @@ int wg_tcp_probe(u64 *ctx)
 	struct shared *s = shared();
 	struct sock *sk = (void *)ctx[0];
 	struct sk_buff *skb = (void *)ctx[1];
-	if (!s || !has_port(s, sk->__sk_common.skc_num))
+	u8 h[20];
+	if (!s || !is_known(s, sk))
 		return 0;
 	u64 now = ktime_ns();
-	put(s, now, TCP_PROBE, current_task(), incoming(sk), 0, skb->len);
+	/* The data still begins with TCP's header. */
+	if (read_kernel(h, sizeof(h), skb->data))
+		return 0;
+	put(s, now, TCP_PROBE, current_task(), incoming(sk),
+	    (u32)h[4] << 24 | h[5] << 16 | h[6] << 8 | h[7], skb->len - (h[12] >> 4) * 4);
 	return 0;
 }
 
@@ -180,8 +219,12 @@ int wg_ready(u64 *ctx)
 	if (sk->__sk_common.skc_family == AF_UNIX) {
 		if (is_ours(s, task->tgid))
 			put(s, now, READY, task, 0, 0, 0);
-	} else if (has_port(s, sk->__sk_common.skc_num)) {
-		put(s, now, READY, task, incoming(sk), 0, 0);
+	} else if (is_known(s, sk)) {
+		u32 upto = 0;
+		struct tcp_sock *tp = (void *)sk;
+		if (sk->sk_protocol == IPPROTO_TCP)
+			upto = tcp_field(__builtin_preserve_access_index(&tp->rcv_nxt));
+		put(s, now, READY, task, incoming(sk), upto, 0);
 	}
 	return 0;
 }
@@ -232,10 +275,10 @@ int wg_tcp_copied(u64 *ctx)
 {
 	struct shared *s = shared();
 	struct task_struct *task = current_task();
-	if (!s || !is_ours(s, task->tgid))
+	struct sock *sk = (void *)ctx[0];
+	if (!s || !is_our_reader(s, task, sk))
 		return 0;
 	u64 now = ktime_ns();
-	struct sock *sk = (void *)ctx[0];
 	struct tcp_sock *tp = (void *)sk;
 	put(s, now, COPIED, task, incoming(sk),
 	    tcp_field(__builtin_preserve_access_index(&tp->copied_seq)), 0);
@@ -249,7 +292,9 @@ int wg_copied(u64 *ctx)
 	struct task_struct *task = current_task();
 	if (!s || !is_ours(s, task->tgid))
 		return 0;
-	put(s, ktime_ns(), COPIED, task, 0, 0, (u32)ctx[1]);
+	u64 now = ktime_ns();
+	struct sk_buff *skb = (void *)ctx[0];
+	put(s, now, COPIED, task, 0, skb->len, (u32)ctx[1]);
 	return 0;
 }
 
@@ -261,9 +306,23 @@ int wg_received(u64 *ctx)
 	struct shared *s = shared();
 	struct task_struct *task = current_task();
 	int length = (int)ctx[1];
-	if (!s || length <= 0 || !is_ours(s, task->tgid))
+	struct sock *sk = (void *)ctx[0];
+	if (!s || length <= 0 || !is_our_reader(s, task, sk))
 		return 0;
-	put(s, ktime_ns(), COPIED, task, 0, 0, length);
+	u64 now = ktime_ns();
+	u32 flow = sk->__sk_common.skc_family == AF_UNIX ? 0 : incoming(sk);
+	put(s, now, COPIED, task, flow, 0, length);
+	return 0;
+}
+
+/* A datagram that finds no room in the buffer of its socket. */
+SEC("tp_btf/udp_fail_queue_rcv_skb")
+int wg_dropped(u64 *ctx)
+{
+	struct shared *s = shared();
+	struct sock *sk = (void *)ctx[1];
+	if (s && is_known(s, sk))
+		put(s, ktime_ns(), DROPPED, current_task(), incoming(sk), 0, 0);
 	return 0;
 }
 
@@ -401,6 +460,6 @@ int wg_fork(u64 *ctx)
 		if (numbers.tgid != s->controller)
 			return 0;
 	}
-	s->ours[(tgid >> 3) & (MOST_PIDS / 8 - 1)] |= 1 << (tgid & 7);
+	make_ours(s, tgid);
 	return 0;
 }

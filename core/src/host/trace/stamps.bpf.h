@@ -46,6 +46,7 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	u16 sk_protocol;
 } CORE;
 
 struct tcp_sock {
@@ -63,6 +64,7 @@ struct sk_buff {
 
 #define PF_KTHREAD 0x00200000
 #define AF_UNIX 1
+#define IPPROTO_TCP 6
 
 /* The numbers of `Kind` in mod.rs. */
 enum kind {
@@ -89,6 +91,8 @@ enum kind {
 	SYS_ENTER,
 	SYS_EXIT,
 	QDISC,
+	DROPPED,
+	NAPI,
 };
 
 /* A stamp, as `Stamp` in mod.rs has it. */
@@ -96,7 +100,7 @@ struct stamp {
 	u64 time_ns; /* CLOCK_MONOTONIC */
 	u32 tid;     /* of the thread that ran */
 	u32 flow;    /* source port << 16 | destination port, or a thread */
-	u32 number;  /* TCP: the sequence number; else by kind */
+	u32 number;  /* TCP: a sequence number; else by kind */
 	u32 length;
 	u16 cpu;
 	u8 kind;
@@ -119,8 +123,10 @@ struct shared {
 	u64 ns_dev; /* the PID namespace in which `controller` is a number */
 	u64 ns_ino;
 	u32 controller;
-	u32 slots; /* stamps of a CPU */
-	u64 reserved[5];
+	u32 slots;  /* stamps of a CPU */
+	u32 adopts; /* whether processes that read from our connections are ours */
+	u32 spare;
+	u64 reserved[4];
 	struct position positions[MOST_CPUS];
 	u8 ports[65536 / 8]; /* local ports of our sockets */
 	u8 ours[MOST_PIDS / 8]; /* processes, by their number in the initial namespace */
@@ -165,6 +171,11 @@ INLINE struct shared *shared(void)
 INLINE int is_ours(struct shared *s, u32 tgid)
 {
 	return s->ours[(tgid >> 3) & (MOST_PIDS / 8 - 1)] >> (tgid & 7) & 1;
+}
+
+INLINE void make_ours(struct shared *s, u32 tgid)
+{
+	s->ours[(tgid >> 3) & (MOST_PIDS / 8 - 1)] |= 1 << (tgid & 7);
 }
 
 /* The byte of a port. The compiler knows that 16 bits are below the bound and would leave out the

@@ -38,7 +38,9 @@ impl PatternSpec for Latency {
 
     fn profile(&self, case: &Case) -> CaseProfile {
         let Spec { pause, burst } = *case.spec();
-        CaseProfile::of_bursts(case, burst, pause)
+        let profile = CaseProfile::of_bursts(case, burst, pause);
+        let is_alone = burst == 1 && !profile.is_one_sided;
+        CaseProfile { followed: is_alone.then_some(Followed::Alone), ..profile }
     }
 }
 

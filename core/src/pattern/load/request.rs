@@ -50,8 +50,10 @@ impl PatternSpec for Load {
     }
 
     fn profile(&self, case: &Case) -> CaseProfile {
-        let Spec { clients, probe, .. } = *case.spec();
+        let Spec { clients, probe, search, .. } = *case.spec();
         let usual = CaseProfile::of(case);
+        // The points of a search are not known before it runs.
+        let followed = search.is_none().then_some(Followed::RoundTrips { reply: None });
         CaseProfile {
             reads_payloads: true,
             queue_depth: MOST_BUFFERS,
@@ -61,6 +63,7 @@ impl PatternSpec for Load {
             },
             cpus_before: u32::from(probe),
             clients: (clients > 0).then_some(clients),
+            followed,
             ..usual
         }
     }

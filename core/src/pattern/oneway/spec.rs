@@ -99,7 +99,9 @@ impl PatternSpec for Oneway {
             None => (Traffic::Echo { every: spec.burst() }, spec.burst(), spec.burst()),
         };
         let bursts = CaseProfile::of_bursts(case, together, spec.pause);
-        CaseProfile { traffic, queue_depth, stamps_at_server: true, is_one_way: true, ..bursts }
+        let followed = Some(Followed::OneWay);
+        let ends = CaseProfile { traffic, queue_depth, followed, ..bursts };
+        CaseProfile { stamps_at_server: true, is_one_way: true, ..ends }
     }
 }
 

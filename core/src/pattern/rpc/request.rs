@@ -87,7 +87,12 @@ impl PatternSpec for Rpc {
 
     fn profile(&self, case: &Case) -> CaseProfile {
         let spec = case.spec::<Spec>();
+        let reply = match spec.reply {
+            Reply::Echo => None,
+            Reply::Short(length) => Some(length),
+        };
         CaseProfile {
+            followed: Some(Followed::RoundTrips { reply }),
             reads_payloads: true,
             has_many_lengths: true,
             ending: Ending::ServersAfterClients,

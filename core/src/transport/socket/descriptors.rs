@@ -90,7 +90,7 @@ pub const UNIX: Descriptor = Descriptor {
     between_hosts: false,
     settings: &[SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "send, the kernel's socket queue, recv: both copies included",
-    kernel_path: KernelPath::LocalSocket,
+    kernel_path: KernelPath::LocalStream,
     available: |_| SocketTransport::UNIX.available(),
     open: |setup| SocketTransport::UNIX.open(setup),
     ..TCP
@@ -103,6 +103,7 @@ pub const UNIXGRAM: Descriptor = Descriptor {
     largest: 128 << 10,
     memory_beside_slots: |_| 0,
     available: |_| SocketTransport::UNIXGRAM.available(),
+    kernel_path: KernelPath::LocalDatagrams,
     open: |setup| SocketTransport::UNIXGRAM.open(setup),
     ..UNIX
 };

@@ -20,7 +20,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Bytes of the length in front of each message, where lengths differ.
-const PREFIX: usize = 4;
+pub const PREFIX: usize = 4;
 /// Most messages of one system call, where lengths differ.
 const AT_ONCE: usize = 16;
 /// Of each `send`.
