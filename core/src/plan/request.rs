@@ -2,9 +2,9 @@
 //! why not.
 
 use super::{
-    Bound, Case, CasesSoFar, Combination, CpuPair, HostPair, HostSpec, PatternRef, PatternRequest,
-    Place, Plan, Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology,
-    Wait,
+    Bound, Case, CasesSoFar, Combination, CpuPair, HostPair, HostSpec, Part, PatternRef,
+    PatternRequest, Place, Plan, Request, Rounds, Schedule, Settings, Spec, Specification,
+    TimerKind, Topology, Wait,
 };
 use crate::options::names;
 use crate::transport::{Traffic, TransportKind, TransportRequest};
@@ -173,6 +173,7 @@ impl Request {
             transport: of.transport,
             wait: of.wait,
             topology: Topology::pair(of.threads),
+            part: Part::default(),
             size: of.size,
             bound,
             warmup: self.warmup.unwrap_or(WARMUP.min(share)),

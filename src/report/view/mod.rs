@@ -9,6 +9,7 @@ mod clocks;
 pub mod distribution;
 pub mod explain;
 mod figures;
+mod impact;
 mod lead;
 mod names;
 mod noise;
@@ -23,6 +24,7 @@ mod together;
 pub use citation::citation;
 pub use clocks::{notes as clock_notes, section as clocks};
 pub use explain::section as explanation;
+pub use impact::section as impact;
 pub use lead::lead;
 pub use noise::{
     no_instrument, section as noise, sentence as noise_sentence, tables as noise_tables,
