@@ -95,8 +95,102 @@ fn what_is_no_victim_and_no_congestor_is_refused() {
         (&["--congestor", "--nodes 1", "latency"], "--congestor: --nodes: '1' is out of range"),
         (&["--congestor", "--time 1s", "latency"], "--time is not for congestors"),
         (&["--congestor", "--size 1KiB,2KiB", "latency"], "is 2 cases: use one"),
+        (&["--congestor", "--json", "latency"], "output, limits and tables are those of"),
     ] {
         let said = refused(arguments);
         assert!(said.contains(says), "{arguments:?}: {said}");
+    }
+}
+
+const STUDY: &str = r#"
+title = "What does a latency suffer from three that send to one?"
+
+[all]
+rounds = 2
+time = "100ms"
+transport = "unix"
+
+[[latency]]
+series = "quiet"
+
+[[latency]]
+series = "loaded"
+together = "incast"
+after = "50ms"
+
+[[bandwidth]]
+series = "writers"
+together = "incast"
+places = 4
+topology = "many-to-one"
+time = "400ms"
+
+[[impact]]
+alone = "quiet"
+under = "loaded"
+congestor = "writers"
+"#;
+
+#[test]
+fn entries_of_a_study_run_at_the_same_time_from_one_instant_on() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.join("parts.toml"), STUDY).unwrap();
+    let ended = wiregauge(&scratch, &words("run parts.toml --out run --columns all"));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert_eq!(record.plan.concurrent, [[1, 2, 3, 4]]);
+    let labels: Vec<&str> = record.runs.iter().map(|run| run.label.as_str()).collect();
+    for (label, end) in labels[2..].iter().zip(["1 to 0", "2 to 0", "3 to 0"]) {
+        assert!(label.starts_with("writers: bandwidth") && label.ends_with(end), "{label}");
+    }
+    for run in &record.runs[1..] {
+        for round in &run.rounds {
+            let start = round.start.as_ref().unwrap();
+            assert!(start.client.is_some() && start.server.is_some() && round.overlap.is_some());
+        }
+    }
+    assert!(record.runs[0].rounds.iter().all(|round| round.start.is_none()));
+    let before: Vec<u32> = record.runs.iter().map(|run| run.case.part.cpus_before).collect();
+    assert_eq!(before, [0, 0, 1, 2, 3]);
+    let [impact] = record.impacts.as_slice() else { panic!("{:?}", record.impacts) };
+    assert_eq!((impact.alone, impact.under, &impact.beside[..]), (0, 1, &[2, 3, 4][..]));
+    assert!(record.runs[1].rounds.iter().all(|round| round.congested.is_some()));
+    // The sum of a series, and each part with its start.
+    assert!(ended.stdout.lines().any(|line| line.starts_with("writers") && line.contains("  3  ")));
+    let loaded = ended.stdout.lines().find(|line| line.starts_with("loaded: latency")).unwrap();
+    assert!(loaded.contains("  50  "), "{loaded}");
+}
+
+#[test]
+fn what_cannot_run_at_the_same_time_is_refused_at_its_place() {
+    let scratch = Scratch::new();
+    let refused = |entries: &str| {
+        let text = format!("title = \"t\"\n{entries}");
+        std::fs::write(scratch.join("s.toml"), text).unwrap();
+        let ended = wiregauge(&scratch, &words("run s.toml"));
+        assert_eq!(ended.code, Some(2), "{entries}: {ended:?}");
+        ended.stderr
+    };
+    let one = "[[latency]]\nseries = \"a\"\n";
+    let both = "[[latency]]\nseries = \"b\"\ntogether = \"t\"\n";
+    for (entries, says) in [
+        (format!("{one}topology = \"incast\"\n"), "use many-to-one, one-to-many, all-to-all"),
+        (format!("{one}topology = \"bisection\"\n"), "needs 'together'"),
+        (format!("{one}after = \"1s\"\n"), "needs 'together'"),
+        (format!("{one}together = \"t\"\nafter = \"2m\"\n"), "s.toml:5:9"),
+        (format!("{one}together = \"t\"\ntopology = \"bisection\"\n"), "needs 'places'"),
+        (format!("{one}together = \"t\"\nplaces = 1\n"), "use 2 to 64 processes"),
+        (format!("{one}together = \"t\"\nplaces = [\"x\", \"y\"]\n"), "'x' is not among"),
+        (
+            format!("{one}together = \"t\"\ntopology = \"bisection\"\nplaces = 3\n"),
+            "an even number of places, not 3",
+        ),
+        (format!("{one}together = \"t\"\nsize = \"8,16\"\n{both}"), "2 cases and another 1"),
+        (format!("{one}together = \"t\"\ntransport = \"null\"\n{both}"), "beside a simulation"),
+        (format!("{one}[[impact]]\nalone = \"a\"\nunder = \"z\"\n"), "unknown series 'z'"),
+        (format!("{one}[[impact]]\nalone = \"a\"\nunder = \"a\"\n"), "nothing runs beside 'a'"),
+    ] {
+        let said = refused(&entries);
+        assert!(said.contains(says), "{entries}: {said}");
     }
 }

@@ -5,8 +5,13 @@ use super::measure::{execute_in_turns, nothing_works};
 use super::{CommandError, Exit};
 use crate::cli::{self, Command, Congestor, RunOptions, Typed, ab_words};
 use crate::options::{UsageError, each_once, refuse};
+use crate::pattern::registry;
 use crate::plan::{Request, impact};
+use crate::transport::TransportKind;
 use std::ffi::OsString;
+
+/// What congestors are.
+const PATTERN: &str = "exchange";
 
 /// Measures, compares, reports.
 pub fn impact(typed: &Typed) -> Result<Exit, CommandError> {
@@ -59,17 +64,29 @@ fn congestor(kind: Congestor, victim: &Request, own: &[String]) -> Result<Reques
              as it, and --under says who sends to whom"
         );
     }
-    let mut words = vec!["exchange", "--chaotic", "--schedule", kind.rule()];
-    let transport = victim.transports.first().map(|one| one.name());
+    let mut words = vec![PATTERN, "--chaotic", "--schedule", kind.rule()];
+    // That of the victim where it carries an exchange, else the usual one.
+    let carries = |one: &&TransportKind| registry::carried_by(one.descriptor()).contains(&PATTERN);
+    let transport = victim.transports.first().filter(carries).map(|one| one.name());
     if let Some(transport) = transport.filter(|_| !given("--transport")) {
         words.extend(["--transport", transport]);
     }
+    let usual = words.clone().into_iter();
     let words = words.into_iter().chain(own.iter().map(String::as_str));
     let wrong = |UsageError(sentence)| UsageError(format!("--congestor: {sentence}"));
-    match parsed(words.map(OsString::from)).map_err(wrong)? {
-        Command::Measure { request, .. } => Ok(*request),
-        _ => refuse("--congestor: use options of exchange, such as '--nodes 8'"),
-    }
+    let usual = parsed(usual.map(OsString::from)).map_err(wrong)?;
+    let asked = parsed(words.map(OsString::from)).map_err(wrong)?;
+    let (Command::Measure { options: usual, .. }, Command::Measure { request, options }) =
+        (usual, asked)
+    else {
+        return refuse("--congestor: use options of exchange, such as '--nodes 8'");
+    };
+    ensure!(
+        options == usual,
+        "--congestor: output, limits and tables are those of the command: use options of {PATTERN} \
+         alone, such as '--nodes 8'"
+    );
+    Ok(*request)
 }
 
 fn parsed(words: impl Iterator<Item = OsString>) -> Result<Command, UsageError> {

@@ -237,7 +237,7 @@ fn full_case(schedule: Schedule) -> Case {
         transport: TransportKind::Tcp,
         wait: Wait::Busy,
         topology: Topology::pair(2).on(HostPair { client: None, server: Some(0) }),
-        part: Part { after: Span(1000), cpus_before: 1 },
+        part: Part { after: Span(1000), cpus_before: 1, pair: Some([1, 0]) },
         size: Bytes(64),
         bound: Bound { count: Some(1000), time: Some(Span(2_000_000_000)) },
         warmup: 100,

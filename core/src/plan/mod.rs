@@ -128,6 +128,13 @@ impl Plan {
             Some(_) => format!("{} {}", case.label(), self.hosts_of(case)),
             None => case.pattern.label_in(self, number).unwrap_or_else(|| case.label()),
         };
+        let label = match case.part.pair {
+            Some(_) if case.topology.is_between_hosts() => {
+                format!("{label} {}", self.hosts_of(case))
+            }
+            Some([from, to]) => format!("{label} {from} to {to}"),
+            None => label,
+        };
         let label = match self.rail(case) {
             Some(rail) => format!("{label} rail {rail}"),
             None => label,
@@ -409,6 +416,10 @@ pub struct Request {
     pub cpus: Vec<CpuPair>,
     /// The hosts of both ends.
     pub place: Place,
+    /// When it starts, beside those of its group.
+    pub part: Part,
+    /// The name of those that run at the same time; `None`: it runs alone.
+    pub group: Option<String>,
     /// What the other hosts' clocks are made wrong by.
     pub injected_clock_error: Option<InjectedClockError>,
     /// What counts as slow.

@@ -11,6 +11,8 @@ pub struct Part {
     pub after: Span,
     /// Pairs of CPUs that the others take before it.
     pub cpus_before: u32,
+    /// The places of its client and its server among those of a topology.
+    pub pair: Option<[u32; 2]>,
 }
 
 /// A case that is measured alone and beside others: what do they cost it?

@@ -154,6 +154,6 @@ const GPCNET_WORDS: &[Word] = &[
     command(
         &["congestion impact factor"],
         "impact latency --size 8",
-        "with an interval; allreduce is no victim",
+        "with an interval; allreduce: `impact collective`",
     ),
 ];

@@ -14,6 +14,7 @@ mod lead;
 mod names;
 mod noise;
 mod pairs;
+mod parts;
 mod results;
 mod rounds;
 mod runs;
@@ -30,6 +31,7 @@ pub use noise::{
     no_instrument, section as noise, sentence as noise_sentence, tables as noise_tables,
 };
 pub use pairs::{notes as pair_notes, section as pairs};
+pub use parts::section as parts;
 pub use rounds::section as rounds;
 pub use runs::section as runs;
 pub use study::section as study;
