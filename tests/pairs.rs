@@ -15,7 +15,7 @@ use std::time::Duration;
 use wiregauge::plan::pairs::AtOnce;
 use wiregauge::plan::{HostPair, Pairs};
 use wiregauge::record::read_record;
-use wiregauge::record::schema::{Begin, Metric, Record, RecordedWarning, Run, Start};
+use wiregauge::record::schema::{Begin, Metric, Record, RecordedWarning, Round, Run, Start};
 use wiregauge::transport::Role;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
@@ -297,4 +297,36 @@ fn a_client_s_host_that_dies_ends_the_round_and_is_named() {
     let record = read_record(&scratch.join("run")).unwrap();
     assert!(!record.complete && record.runs[0].counts.received > 0, "{ended:?}");
     assert!(record.faults[0].contains(&net.names[1]), "{ended:?}");
+}
+
+#[test]
+fn parts_of_a_study_start_together_on_the_hosts_that_they_name() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(3, &scratch) else { return };
+    let [a, b, c] = [0, 1, 2].map(|host| net.names[host].to_string());
+    let text = format!(
+        "title = \"t\"\n[all]\nrounds = 2\nwait = \"block\"\n\
+         [[latency]]\nseries = \"l\"\ntogether = \"t\"\nafter = \"50ms\"\ntime = \"100ms\"\n\
+         places = [\"{c}\", \"{a}\"]\n\
+         [[bandwidth]]\nseries = \"b\"\ntogether = \"t\"\ntopology = \"many-to-one\"\n\
+         time = \"300ms\"\nplaces = [\"{a}\", \"{b}\", \"{c}\"]\n"
+    );
+    std::fs::write(scratch.join("s.toml"), text).unwrap();
+    let (record, ended) = measured(&scratch, &net, &format!("run s.toml --hosts {}", net.list()));
+    assert_eq!(record.plan.concurrent, [[0, 1, 2]]);
+    let ends = |case: usize| record.plan.hosts_of(&record.plan.cases[case]);
+    let expected = [format!("{c} to {a}"), format!("{b} to {a}"), format!("{c} to {a}")];
+    assert_eq!([0, 1, 2].map(ends), expected);
+    for run in &record.runs {
+        assert!(run.counts.received > 0, "{ended:?}");
+        for Round { start, overlap, .. } in &run.rounds {
+            let Start { client, server, .. } = start.as_ref().unwrap();
+            let known = [client, server].map(|begin| begin.as_ref().unwrap().bound_ns);
+            assert!(known.iter().all(|bound| bound.is_finite()), "{known:?}");
+            assert!(overlap.is_some());
+        }
+    }
+    let label = &record.runs[1].label;
+    assert!(label.ends_with(&format!(" {b} to {a}")), "{label}");
+    assert!(ended.stdout.contains(label), "{ended:?}");
 }

@@ -53,6 +53,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
     Record {
         hosts: Vec::new(),
         pairs: None,
+        impacts: Vec::new(),
         clocks: Vec::new(),
         together: None,
         explanation: None,
@@ -74,6 +75,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
             pairs: None,
             rails: None,
             concurrent: Vec::new(),
+            impacts: Vec::new(),
             cpus: vec![CpuPair { client: 2, server: 3 }],
             injected_clock_error: None,
             seed: 11,

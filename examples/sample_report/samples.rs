@@ -147,6 +147,7 @@ pub fn summarise(rounds: &[Vec<f64>]) -> Summary {
             quantiles: QUANTILES.iter().map(|p| quantile(&sorted, *p).value).collect(),
             min: Value(sorted[0]),
             max: Value(sorted[sorted.len() - 1]),
+            mean: sorted.iter().filter(|v| v.is_finite()).sum::<f64>() / sorted.len() as f64,
         }
     };
     Summary {

@@ -8,6 +8,7 @@ use super::common_options::{
 use super::display::{DISPLAY, OF_REPORT};
 use super::doctor;
 use super::explain::EXPLAIN;
+use super::impact::IMPACT;
 use super::{ClockOptions, Command, RunOptions, StudyOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
@@ -31,6 +32,7 @@ pub const OTHERS: &[CommandDef] = &[
     EXPORT,
     AB,
     EXPLAIN,
+    IMPACT,
     COMPARE,
     HISTORY,
     SELFTEST,

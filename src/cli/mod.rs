@@ -16,6 +16,7 @@ mod display;
 mod doctor;
 pub mod entry;
 mod explain;
+mod impact;
 mod manual;
 mod peers;
 mod place;
@@ -31,6 +32,7 @@ pub use command_def::Typed;
 pub use common_options::ALL as COMMON_OPTIONS;
 pub use display::{Color, Display};
 pub use doctor::words as doctor_words;
+pub use impact::Congestor;
 
 use crate::clock::Source;
 use crate::host::Family;
@@ -184,6 +186,8 @@ pub enum Command {
     Ab(Typed),
     /// Find out why messages take what they take.
     Explain(Typed),
+    /// Measure alone and under congestion.
+    Impact(Typed),
     /// Compare two runs.
     Compare {
         /// How the second is judged, and where that goes.

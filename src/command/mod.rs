@@ -10,6 +10,7 @@ mod explain;
 mod files;
 mod history;
 mod hosts;
+mod impact;
 mod jobs;
 mod judge;
 pub mod library;
@@ -134,6 +135,7 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Export(typed) => report::export(&typed),
         Command::Ab(asked) => ab::ab(&asked),
         Command::Explain(typed) => explain::explain(&typed),
+        Command::Impact(typed) => impact::impact(&typed),
         Command::Compare { options, typed } => compare::compare(&options, &typed),
         Command::History(typed) => history::history(&typed),
         Command::Testbed(request) => testbed::machines(&request),

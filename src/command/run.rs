@@ -2,6 +2,7 @@
 
 mod fitting;
 mod machine;
+mod parts;
 mod prepared;
 
 use super::console::{complain, print_report, whole_layout};
@@ -13,12 +14,12 @@ use crate::host::{self, Family};
 use crate::options::{UsageError, each_once, refuse};
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lack, Machine};
-use crate::plan::request::check_cpus;
+use crate::plan::request::{MOST_THREADS, check_cpus};
 use crate::plan::studies::SHIPPED;
 use crate::plan::study::file::{self, GraphAsked, ReferenceAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{Case, Place, Plan, Request};
+use crate::plan::{Case, Plan, Request};
 use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
 use crate::report::model::{OfRun, Rank, Table, prose, text};
@@ -32,15 +33,16 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     let Some(name) = &asked.study else { return list() };
     let (file, text) = find(name)?;
     let parsed = file::parse(&registry::names(), &file, &text).map_err(Box::new)?;
-    let requests = requests(&parsed)?;
+    let place = &parts::place(&parsed, &asked.place)?;
+    let requests = parts::requests(&parsed, requests(&parsed)?, place)?;
     let requests = only(requests, &asked.only)?;
-    let (requests, elsewhere) = reaching(requests, &asked.place);
+    let (requests, elsewhere) = reaching(requests);
     if requests.is_empty() {
         return Ok(nothing_works(&elsewhere));
     }
     fitting::check(&parsed, &requests)?;
     let commands = prepared::commands(&parsed, &requests, asked)?;
-    let over_loopback = asked.interface.is_none() && !asked.place.is_remote();
+    let over_loopback = asked.interface.is_none() && !place.is_remote();
     let graphs_with = |hosts: &[RemoteHost]| {
         let machine = machine::of(asked.interface.as_ref(), hosts);
         let mut graphs = graphs(&parsed, &requests, &machine, over_loopback)?;
@@ -61,19 +63,24 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     };
     // All of it must make sense, also what does not work here.
     let mut whole = study::plan(study.clone(), &requests)?;
+    study::impacts(&parsed.impacts, &whole)?;
+    let has_parts = requests.iter().any(|(_, request)| request.group.is_some());
     check_cpus(&asked.cpus, &whole.cases)?;
     address_ends(&mut whole, asked)?;
-    with_hosts(&hosts::others(&asked.place), &probe(asked, &requests), |hosts| {
+    let reached = parts::reached(place, &whole, has_parts);
+    with_hosts(&reached, &probe(asked, &requests, &whole), |hosts| {
         study.graphs = graphs_with(hosts)?;
         let (works, missing) = available(requests.clone(), hosts);
         let unavailable = each_once(elsewhere.into_iter().chain(missing));
-        if works.is_empty() {
+        // Without one of its parts a group is not what was asked for.
+        if works.is_empty() || (has_parts && works.len() < requests.len()) {
             return Ok(nothing_works(&unavailable));
         }
         // A graph of nothing but what does not work here would be empty.
         let shown = |name: &String| works.iter().any(|(series, _)| series == name);
         study.graphs.retain(|graph| graph.series.iter().any(shown));
         let mut plan = study::plan(study, &works)?;
+        plan.impacts = study::impacts(&parsed.impacts, &plan)?;
         (plan.cpus, plan.seed) = (asked.cpus.clone(), asked.seed);
         plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
         address_ends(&mut plan, asked)?;
@@ -85,14 +92,14 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
 }
 
 /// What is to be known of other hosts.
-fn probe(asked: &StudyOptions, requests: &[(String, Request)]) -> ProbeRequest {
+fn probe(asked: &StudyOptions, requests: &[(String, Request)], whole: &Plan) -> ProbeRequest {
     let all = requests.iter().flat_map(|(_, request)| request.transports.iter().copied());
     let all: BTreeSet<TransportKind> = all.collect();
     ProbeRequest {
         transports: all.into_iter().collect(),
         interfaces: asked.interface.clone(),
         cpus: asked.cpus.clone(),
-        threads: requests.iter().flat_map(|(_, r)| r.threads.iter().copied()).max().unwrap_or(1),
+        threads: whole.cpus_at_once().min(MOST_THREADS),
         clock: asked.options.clock,
         checkup: None,
     }
@@ -173,23 +180,20 @@ fn only(
     Ok(requests.into_iter().filter(|(series, _)| wanted(series)).collect())
 }
 
-/// The requests with the hosts of their ends, without the transports that do not reach another host
-/// where one is asked for.
-fn reaching(
-    requests: Vec<(String, Request)>,
-    place: &Place,
-) -> (Vec<(String, Request)>, Vec<Unavailable>) {
-    let reaches = |one: &TransportKind| !place.is_remote() || one.descriptor().between_hosts;
+/// The requests without the transports that do not reach another host where one is asked for.
+fn reaching(requests: Vec<(String, Request)>) -> (Vec<(String, Request)>, Vec<Unavailable>) {
     let mut missing = Vec::new();
     let mut kept = Vec::new();
     for (series, request) in requests {
+        let is_remote = request.place.is_remote();
+        let reaches = |one: &TransportKind| !is_remote || one.descriptor().between_hosts;
         let (here, gone): (Vec<_>, Vec<_>) = request.transports.iter().copied().partition(reaches);
         missing.extend(gone.into_iter().map(|transport: TransportKind| Unavailable {
             transport: transport.name().into(),
             reason: "it connects processes of one host only".into(),
         }));
         if !here.is_empty() {
-            kept.push((series, Request { transports: here, place: place.clone(), ..request }));
+            kept.push((series, Request { transports: here, ..request }));
         }
     }
     (kept, each_once(missing))

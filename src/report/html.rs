@@ -102,7 +102,9 @@ impl Sections {
     fn new(record: &Record, patterns: &[&dyn PatternView]) -> Sections {
         let results = view::results(record, patterns);
         let asked = [view::study(record), view::clocks(record), view::together(record)];
-        let asked = view::explanation(record).into_iter().chain(asked.into_iter().flatten());
+        let beside = view::impact(record).into_iter().chain(view::parts(record));
+        let asked = beside.chain(asked.into_iter().flatten());
+        let asked = view::explanation(record).into_iter().chain(asked);
         let own = asked.chain(results.iter().cloned()).chain(view::sweep(record));
         let mut middle: Vec<Section> = own.collect();
         let lead = match record.plan.pairs {

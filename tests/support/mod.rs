@@ -95,6 +95,7 @@ pub fn full_record() -> Record {
                 overlap: Some(0.9),
             }],
         }),
+        impacts: vec![study::impact()],
         hosts: vec![OtherHost {
             name: "node07".to_string(),
             address: Some("10.1.0.7".to_string()),
@@ -183,6 +184,7 @@ fn full_plan() -> PlanRecord {
         pairs: Some(Pairs::All { at_once: AtOnce::Matching }),
         rails: Some(study::rails()),
         concurrent: vec![vec![0]],
+        impacts: vec![study::impact_of_plan()],
         injected_clock_error: Some(InjectedClockError {
             offset_ns: 1e9,
             drift_ppm: 20.0,
@@ -235,6 +237,7 @@ fn full_case(schedule: Schedule) -> Case {
         transport: TransportKind::Tcp,
         wait: Wait::Busy,
         topology: Topology::pair(2).on(HostPair { client: None, server: Some(0) }),
+        part: Part { after: Span(1000), cpus_before: 1, pair: Some([1, 0]) },
         size: Bytes(64),
         bound: Bound { count: Some(1000), time: Some(Span(2_000_000_000)) },
         warmup: 100,
@@ -340,6 +343,7 @@ fn full_round() -> Round {
     };
     Round {
         overlap: Some(0.97),
+        congested: Some(0.98),
         index: 0,
         position: 3,
         started_ns: 1234.5625,
@@ -394,6 +398,7 @@ fn full_summary() -> Summary {
             quantiles: vec![Some(Value(12.0)), None],
             min: Value(9.0625),
             max: Value(f64::INFINITY),
+            mean: 12.5,
         }],
         sd_between: Some(0.5),
         iqr_within: 0.75,

@@ -3,7 +3,9 @@
 use wiregauge::host::RdmaPort;
 use wiregauge::plan::rails::RailsAtOnce;
 use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
-use wiregauge::plan::{Rails, Study};
+use wiregauge::plan::{Impact, Rails, Study};
+use wiregauge::record::schema::{Factor, ImpactFigures};
+use wiregauge::stats::{Interval, Missing, Value};
 use wiregauge::units::Bytes;
 
 pub fn full() -> Study {
@@ -46,4 +48,30 @@ pub fn rails() -> Rails {
         |device: &str| RdmaPort { device: device.into(), port: 1, link_layer: "InfiniBand".into() };
     let (here, there) = (vec![port("mlx5_0")], vec![port("mlx5_2")]);
     Rails { at_once: RailsAtOnce::Each, here, hosts: vec![there] }
+}
+
+/// A case beside others, by numbers.
+pub fn impact_of_plan() -> Impact {
+    Impact { congestor: "incast".into(), alone: 0, under: 1, beside: vec![2] }
+}
+
+/// What it suffers.
+pub fn impact() -> ImpactFigures {
+    let factor = Factor {
+        metric: "half_rtt".into(),
+        of: "p50".into(),
+        alone: Some(Value(4.5)),
+        under: Some(Value(9.0)),
+        factor: Some(Value(2.0)),
+        interval: Some(Interval { low: Value(1.5), high: Value(2.5) }),
+        missing: Some(Missing::TooFew),
+    };
+    ImpactFigures {
+        congestor: "incast".into(),
+        alone: 0,
+        under: 0,
+        beside: vec![0],
+        factors: vec![factor],
+        covered: Some(0.99),
+    }
 }

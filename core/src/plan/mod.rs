@@ -5,7 +5,9 @@
 
 mod cpus;
 pub mod host_spec;
+pub mod impact;
 pub mod pairs;
+mod part;
 mod pattern;
 pub mod plain;
 pub mod rails;
@@ -26,6 +28,7 @@ pub use crate::transport::{Settings, Wait};
 
 pub use host_spec::HostSpec;
 pub use pairs::{Layout, Pairs, Place};
+pub use part::{Impact, Part};
 pub use pattern::{
     CaseProfile, CasesSoFar, Combination, Ending, FindPattern, Followed, OneSpec, PatternRef,
     PatternRequest, PatternSpec, Spec, Specification, check_limits,
@@ -72,6 +75,9 @@ pub struct Plan<C = Case> {
     pub rails: Option<Rails>,
     /// Cases that run at the same time, by their numbers; one that is in no list runs alone.
     pub concurrent: Vec<Vec<u32>>,
+    /// Cases that are compared with themselves beside others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub impacts: Vec<Impact>,
     /// What the other hosts' clocks are made wrong by, to prove that this is found.
     #[serde(alias = "untrue_clock")]
     pub injected_clock_error: Option<InjectedClockError>,
@@ -107,6 +113,7 @@ impl Plan {
             pairs: None,
             rails: None,
             concurrent: Vec::new(),
+            impacts: Vec::new(),
             injected_clock_error: None,
             seed,
             threshold: Span(0),
@@ -120,6 +127,13 @@ impl Plan {
         let label = match self.pairs {
             Some(_) => format!("{} {}", case.label(), self.hosts_of(case)),
             None => case.pattern.label_in(self, number).unwrap_or_else(|| case.label()),
+        };
+        let label = match case.part.pair {
+            Some(_) if case.topology.is_between_hosts() => {
+                format!("{label} {}", self.hosts_of(case))
+            }
+            Some([from, to]) => format!("{label} {from} to {to}"),
+            None => label,
         };
         let label = match self.rail(case) {
             Some(rail) => format!("{label} rail {rail}"),
@@ -142,7 +156,7 @@ impl Plan {
     /// CPUs that the ends of its cases want at the same time, at most: those of a case, of what
     /// runs beside it, and of the other rails.
     pub fn cpus_at_once(&self) -> u32 {
-        let of = |case: &Case| case.topology.cpu_pairs() + case.profile().cpus_before;
+        let of = |case: &Case| case.topology.cpu_pairs() + case.cpus_before();
         let rails = self.rails.as_ref().map_or(1, Rails::at_once);
         rails * self.cases.iter().map(of).max().unwrap_or(1)
     }
@@ -160,6 +174,7 @@ impl<C> Plan<C> {
             pairs: self.pairs,
             rails: self.rails,
             concurrent: self.concurrent,
+            impacts: self.impacts,
             injected_clock_error: self.injected_clock_error,
             seed: self.seed,
             threshold: self.threshold,
@@ -209,6 +224,9 @@ pub struct Case<P = PatternRef, S = Spec> {
     pub wait: Wait,
     /// Who talks to whom.
     pub topology: Topology,
+    /// When it starts, beside others.
+    #[serde(default)]
+    pub part: Part,
     /// Payload of one message; the longest where they differ.
     pub size: Bytes,
     /// When a round of a thread ends.
@@ -257,6 +275,11 @@ impl Case {
         self.pattern.profile(self)
     }
 
+    /// Pairs of CPUs that what runs at the same time takes first.
+    pub fn cpus_before(&self) -> u32 {
+        self.profile().cpus_before + self.part.cpus_before
+    }
+
     /// A short name that distinguishes the case from the others of a plan.
     pub fn label(&self) -> String {
         self.pattern.label(self)
@@ -295,6 +318,7 @@ impl<P, S> Case<P, S> {
             transport: self.transport,
             wait: self.wait,
             topology: self.topology,
+            part: self.part,
             size: self.size,
             bound: self.bound,
             warmup: self.warmup,
@@ -392,6 +416,10 @@ pub struct Request {
     pub cpus: Vec<CpuPair>,
     /// The hosts of both ends.
     pub place: Place,
+    /// When it starts, beside those of its group.
+    pub part: Part,
+    /// The name of those that run at the same time; `None`: it runs alone.
+    pub group: Option<String>,
     /// What the other hosts' clocks are made wrong by.
     pub injected_clock_error: Option<InjectedClockError>,
     /// What counts as slow.

@@ -2,9 +2,9 @@
 //! why not.
 
 use super::{
-    Bound, Case, CasesSoFar, Combination, CpuPair, HostPair, HostSpec, PatternRef, PatternRequest,
-    Place, Plan, Request, Rounds, Schedule, Settings, Spec, Specification, TimerKind, Topology,
-    Wait,
+    Bound, Case, CasesSoFar, Combination, CpuPair, HostPair, HostSpec, Part, PatternRef,
+    PatternRequest, Place, Plan, Request, Rounds, Schedule, Settings, Spec, Specification,
+    TimerKind, Topology, Wait,
 };
 use crate::options::names;
 use crate::transport::{Traffic, TransportKind, TransportRequest};
@@ -63,6 +63,8 @@ impl Request {
             until: None,
             cpus: Vec::new(),
             place: Place::default(),
+            part: Part::default(),
+            group: None,
             injected_clock_error: None,
             threshold: Span(10_000),
             settings: Settings::default(),
@@ -173,6 +175,7 @@ impl Request {
             transport: of.transport,
             wait: of.wait,
             topology: Topology::pair(of.threads),
+            part: self.part,
             size: of.size,
             bound,
             warmup: self.warmup.unwrap_or(WARMUP.min(share)),

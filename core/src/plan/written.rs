@@ -305,6 +305,14 @@ impl Written {
         })
     }
 
+    /// A text that is not empty and not long, on one line.
+    pub fn short(&self, (text, place): Text, most: usize) -> Result<String, Misplaced> {
+        let length = text.chars().count();
+        let is_line = (1..=most).contains(&length) && text.chars().all(is_of_a_line);
+        let sentence = format!("write one line of 1 to {most} characters");
+        is_line.then_some(text).ok_or_else(|| self.wrong(&place, sentence))
+    }
+
     /// Refuses a value of the wrong kind.
     pub fn kind(&self, place: &Place, key: &str, value: &DeValue<'_>, write: &str) -> Misplaced {
         self.wrong(place, format!("'{key}' is {}: write {write}", article(value.type_str())))

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 
 pub use super::case::{CaseRecord, PlanRecord};
 pub use super::client_host::ClientHost;
+pub use super::impact::{Factor, ImpactFigures};
+pub use super::pairs::{Bisection, PairFigures, SlowPair};
 pub use crate::clock::ClockReport;
 pub use crate::clock::check::OffsetCheck;
 
@@ -63,6 +65,9 @@ pub struct Record {
     pub hosts: Vec<OtherHost>,
     /// What pairs of several hosts show together; `None` where no more than one was measured.
     pub pairs: Option<PairFigures>,
+    /// What cases that were measured alone and beside others suffer from these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub impacts: Vec<ImpactFigures>,
     /// The other hosts' clocks over a time, where the command was `clocks`.
     #[serde(default)]
     pub clocks: Vec<ClockHistory>,
@@ -85,43 +90,6 @@ pub struct SamplesFile {
     pub bytes: u64,
     /// SHA-256 of all of it, in hex.
     pub sha256: String,
-}
-
-/// What pairs of several hosts show together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PairFigures {
-    /// Pairs that are slower than the others.
-    pub slow: Vec<SlowPair>,
-    /// Effective bisection bandwidth, one for each combination of transport, wait mode and size.
-    pub bisections: Vec<Bisection>,
-}
-
-/// A pair of hosts that stands out among those measured alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SlowPair {
-    /// Its run.
-    pub run: u32,
-    /// The metric whose median, or the rate whose value, is compared.
-    pub metric: String,
-    /// Its figure.
-    pub value: f64,
-    /// The median of this figure over all pairs.
-    pub median: f64,
-}
-
-/// What random perfect matchings carried, all pairs of one at the same time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bisection {
-    /// The runs that it is made of.
-    pub runs: Vec<u32>,
-    /// Pairs of a matching.
-    pub pairs: u32,
-    /// B/s of all pairs of a matching together, over matchings and rounds.
-    pub bandwidth: Rate,
-    /// The same of each matching.
-    pub matchings: Vec<f64>,
-    /// The least share of a round's time in which all pairs ran.
-    pub overlap: Option<f64>,
 }
 
 /// How far the server's clock was from the client's during a round between two hosts.
@@ -363,6 +331,8 @@ pub struct Round {
     pub overlap: Option<f64>,
     /// How the ends of such a round began, where all were told one instant.
     pub start: Option<Start>,
+    /// Of a round beside congestors: the share of its time in which all of them ran.
+    pub congested: Option<f64>,
 }
 
 /// What one thread of both ends did in a round of several.

@@ -19,6 +19,15 @@ use crate::sample::join::{End, Times};
 use crate::transport::Role;
 use std::collections::BTreeSet;
 
+/// The clock of a run; one that a daemon keeps right says so itself.
+pub fn calibrated(plan: &Plan, context: &RunContext<'_>) -> Result<ChosenClock, Fault> {
+    let (asked, injected) = (context.clock, plan.injected_clock_error);
+    if asked == Some(Source::Ptp) {
+        Discipline::read().stated_error_ns().map_err(Fault::Refused)?;
+    }
+    Ok(ChosenClock::calibrate_with(asked, injected)?)
+}
+
 /// The comparison of each host's clock with this one's, where one-way times are taken there or
 /// rounds of several pairs are to begin together: as many as there are hosts, however many pairs
 /// these have.

@@ -1,6 +1,6 @@
 //! The clocks of other hosts compared with this one's over a time, and nothing else (`clocks`).
 
-use super::{RunContext, RunError, calibrated, clocks, summary};
+use super::{RunContext, RunError, clocks, summary};
 use crate::clock::exchange::Local;
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{LocalNs, Source};
@@ -36,7 +36,7 @@ pub fn compare(
     length: Span,
 ) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
-    let time = calibrated(plan, context)?;
+    let time = clocks::calibrated(plan, context)?;
     let environment = Environment::read(&[]);
     for host in &hosts {
         clocks::stated(host, &time, &environment)?;

@@ -16,7 +16,7 @@ pub fn run(
 ) -> Vec<Result<RoundResult, Fault>> {
     let starts_together = cases.len() > 1 || cases.iter().any(has_several_clients);
     let clock = (starts_together && all_known(cases, conditions)).then_some(conditions.clock);
-    let ranks = cases.iter().map(|case| case.topology.ranks.len()).max().unwrap_or_default();
+    let ranks = cases.iter().map(|case| case.topology.ranks.len()).sum();
     let shared = BarrierShared::new(cases.len(), ranks, clock);
     if let [case] = cases {
         return vec![round::run(case, conditions, shared.side(), watch)];

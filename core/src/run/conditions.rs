@@ -152,7 +152,7 @@ impl<'a> Conditions<'a> {
         // The first ones belong to what runs beside it, and to the rails before.
         let rail = self.rails.as_ref().filter(|rails| rails.at_once() > 1);
         let rail = rail.and_then(|rails| rails.of_case(case)).unwrap_or(0);
-        let before = case.profile().cpus_before + rail * case.topology.most_threads();
+        let before = case.cpus_before() + rail * case.topology.most_threads();
         let places = pairs.len().max(1);
         pairs.rotate_left(before as usize % places);
         pairs

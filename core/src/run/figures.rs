@@ -115,7 +115,9 @@ impl RunSoFar {
             part.map(|part| threads::usage(std::slice::from_ref(part))).unwrap_or_default()
         };
         let (used_client, used_server) = (usage(client), usage(server));
-        let is_pinned = used_client.pinned && used_server.pinned;
+        // A node has no other side.
+        let ends = [(client, &used_client), (server, &used_server)];
+        let is_pinned = ends.iter().all(|(part, used)| part.is_none() || used.pinned);
         Thread {
             started_ns: span.map_or(0.0, |(begin, _)| end.instant(begin).0),
             length_ns: span.map_or(0.0, |(begin, over)| end.time.span(over - begin)),

@@ -13,6 +13,7 @@ pub mod conditions;
 pub mod counts;
 mod cpus;
 pub mod figures;
+pub mod impact;
 mod keeper;
 mod marks;
 pub mod observer;
@@ -46,7 +47,7 @@ pub(crate) use threads::tests::finished_thread;
 use crate::clock::{ChosenClock, Source};
 use crate::control::fault::Fault;
 use crate::control::secret;
-use crate::host::{Choice, Claims, Discipline, Environment};
+use crate::host::{Choice, Claims, Environment};
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{OtherHost, PlanRecord, Record, RecordedWarning, Round, Unavailable};
@@ -126,7 +127,7 @@ pub fn run(
     keep: &mut dyn Keeper,
     watcher: &mut dyn Watcher,
 ) -> Result<Record, RunError> {
-    let (started, time) = (jiff::Timestamp::now(), calibrated(plan, context)?);
+    let (started, time) = (jiff::Timestamp::now(), clocks::calibrated(plan, context)?);
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
@@ -177,7 +178,7 @@ pub fn run(
     let ended = warnings::cause_of_end(context, &faults);
     let into_run = |(run, done): (RunSoFar, _)| run.into_run(plan, done, &instrument, &ended);
     let runs = sides::noted(context, plan, runs.into_iter().zip(completions).map(into_run));
-    Ok(Record {
+    Ok(impact::completed(Record {
         pairs: pairs::figures(plan, &runs),
         finished: jiff::Timestamp::now().to_string(),
         complete,
@@ -188,16 +189,7 @@ pub fn run(
         warnings,
         hosts,
         ..base
-    })
-}
-
-/// The clock of a run; one that a daemon keeps right says so itself.
-fn calibrated(plan: &Plan, context: &RunContext<'_>) -> Result<ChosenClock, Fault> {
-    let (asked, injected) = (context.clock, plan.injected_clock_error);
-    if asked == Some(Source::Ptp) {
-        Discipline::read().stated_error_ns().map_err(Fault::Refused)?;
-    }
-    Ok(ChosenClock::calibrate_with(asked, injected)?)
+    }))
 }
 
 struct Runner<'a, 'w> {

@@ -17,7 +17,7 @@ use crate::remote::ssh;
 use crate::run::conditions::Conditions;
 use crate::run::period::{Periods, Watched};
 use crate::run::running_rank::{RunningRank, ThreadResult};
-use crate::run::start_barrier::{StartBarrier, lead};
+use crate::run::start_barrier::StartBarrier;
 use crate::transport::{Role, Site};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -154,10 +154,9 @@ impl<'a> Round<'a> {
             let FromAgent::Connected(each) = message else { return Err(rank.unexpected()) };
             rank.connected(each)
         })?;
-        self.start = barrier.wait(self.conditions.context.interrupted);
+        self.start = self.start_of(barrier.wait(self.conditions.context.interrupted))?;
         self.check_clocks()?;
-        self.began =
-            Some(Instant::now() + self.start.map_or(Duration::ZERO, |_| lead(self.ranks.len())));
+        self.began = Some(Instant::now() + self.until_start());
         for &rank in &order {
             let host = self.case.topology.ranks[rank].host;
             let at = self.start.and_then(|at| self.conditions.remote_ticks_at(host, at));
@@ -303,7 +302,7 @@ impl<'a> Round<'a> {
 
     /// Watches the running round until all ranks have ended.
     fn watch(&mut self, watch: &mut dyn FnMut(Watched)) -> Result<(), Fault> {
-        let patience = patience(self.case);
+        let patience = patience(self.case) + self.until_start();
         let Conditions { context, clock, .. } = self.conditions;
         let metrics = context.analysis(self.case).metrics(self.case);
         let mut periods = context.report_every.map(|every| Periods::new(every, &metrics));

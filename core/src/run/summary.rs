@@ -47,6 +47,7 @@ pub fn record(
         environment: environment.clone(),
         hosts: Vec::new(),
         pairs: None,
+        impacts: Vec::new(),
         clocks: Vec::new(),
         together: None,
         explanation: None,

@@ -1,6 +1,6 @@
 //! CPUs watched together over a time, and nothing else (`noise --together`).
 
-use super::{RunContext, RunError, calibrated, summary};
+use super::{RunContext, RunError, clocks, summary};
 use crate::control::fault::Fault;
 use crate::host::{Environment, together};
 use crate::plan::Plan;
@@ -20,7 +20,7 @@ pub fn watch(
     progress: impl FnMut(f64),
 ) -> Result<Record, RunError> {
     let started = jiff::Timestamp::now();
-    let time = calibrated(plan, context)?;
+    let time = clocks::calibrated(plan, context)?;
     let environment = Environment::read(cpus);
     let watched = together::observe(cpus, &time, length.0 as f64, context.interrupted, progress);
     let (found, noise) = watched.map_err(Fault::new)?;

@@ -70,7 +70,7 @@ pub fn difference(
 }
 
 /// A figure with its interval; `None` where it is not shown.
-type Found = Option<(f64, Option<Interval>)>;
+pub type Found = Option<(f64, Option<Interval>)>;
 
 /// The difference of two figures, or why there is none.
 pub fn figures(a: Found, b: Found) -> Result<Difference, Missing> {

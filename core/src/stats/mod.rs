@@ -211,6 +211,14 @@ pub struct RoundSummary {
     pub min: Value,
     /// Largest sample.
     pub max: Value,
+    /// Mean of the finite samples. NaN without any, and in older records.
+    #[serde(with = "as_value", default = "missing")]
+    pub mean: f64,
+}
+
+/// What an older record does not have.
+fn missing() -> f64 {
+    f64::NAN
 }
 
 /// A rate over all rounds.

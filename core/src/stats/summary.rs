@@ -29,8 +29,10 @@ pub fn summarize<R: AsRef<[f64]>>(rounds: &[R], threshold_ns: f64) -> Summary {
     let runs: Vec<Run> = rounds.iter().map(|r| Run::sorted(r.as_ref())).collect();
     let samples = rounds.iter().flat_map(|r| r.as_ref().iter().copied());
     let (mean, sd) = mean_sd(samples.filter(|x| x.is_finite()));
+    let finite = |r: &R| mean_sd(r.as_ref().iter().copied().filter(|x| x.is_finite())).0;
+    let means: Vec<f64> = rounds.iter().map(finite).collect();
     let effective = |_, q| Some(effective_n(rounds, q));
-    assemble(&Pooled(runs), (mean, sd), threshold_ns, Reading::default(), effective)
+    assemble(&Pooled(runs), &means, (mean, sd), threshold_ns, Reading::default(), effective)
 }
 
 /// Figures from the histograms of the rounds, where not every sample was kept.
@@ -66,7 +68,8 @@ pub fn summarize_live<R: AsRef<[f64]>>(
     let effective = |p: f64, q: f64| {
         (kept >= least_samples(p)).then(|| (effective_n(raw, q) / kept as f64 * all).max(1.0))
     };
-    assemble(&pooled, (mean, sd), threshold_ns, reading, effective)
+    let means: Vec<f64> = rounds.iter().map(|h| h.mean_ns().unwrap_or(f64::NAN)).collect();
+    assemble(&pooled, &means, (mean, sd), threshold_ns, reading, effective)
 }
 
 /// How far a value that was read may lie from the sample that it stands for.
@@ -86,10 +89,11 @@ impl Reading {
     }
 }
 
-/// Puts a summary together. `effective` gives the effective number for p and a quantile's value,
-/// or `None` where it cannot be known.
+/// Puts a summary together, of rounds with these means. `effective` gives the effective number for
+/// p and a quantile's value, or `None` where it cannot be known.
 fn assemble<T: Ranked>(
     pooled: &Pooled<T>,
+    means: &[f64],
     (mean, sd): (f64, f64),
     threshold_ns: f64,
     reading: Reading,
@@ -97,13 +101,14 @@ fn assemble<T: Ranked>(
 ) -> Summary {
     let rounds = &pooled.0;
     let count = pooled.count();
-    let of_round = |r: &T| RoundSummary {
+    let of_round = |(r, mean): (&T, &f64)| RoundSummary {
         count: r.count(),
         quantiles: QUANTILES.iter().map(|p| quantile(r, *p)).collect(),
         min: Value(ranked(r, 1)),
         max: Value(ranked(r, r.count())),
+        mean: *mean,
     };
-    let summaries: Vec<RoundSummary> = rounds.iter().map(of_round).collect();
+    let summaries: Vec<RoundSummary> = rounds.iter().zip(means).map(of_round).collect();
     let inversion = Inversion::new(pooled);
     let quantiles = QUANTILES.iter().enumerate().map(|(i, &p)| {
         let of_rounds: Option<Vec<f64>> =

@@ -187,6 +187,20 @@ warnings! {
     advises("check the load of that host, or measure fewer pairs at once (allowed: {})",
             time(*allowed_ns));
 
+    /// Congestors did not run during all of a victim's round.
+    "uncongested" Warning Uncongested { congestor: String, rounds: u32, share: f64 }
+    size 1.0 - share,
+    says("{congestor} ran during {} of a round ({} not whole): samples are without it",
+         percent(*share), counted(u64::from(*rounds), "round")),
+    advises("stop other processes, or use a longer --time");
+
+    /// Congestors had CPUs of the victim.
+    "congestor_on_cpus" Warning CongestorOnCpus { congestor: String, cpus: u32 }
+    size f64::from(*cpus),
+    says("{congestor} ran on {} of the victim: the factor is the scheduler's too",
+         counted(u64::from(*cpus), "CPU")),
+    advises("use fewer congestors (--congestor '--nodes 2'), more CPUs, or other hosts");
+
     /// A latency is within what the measuring loop adds.
     "below_overhead" Warning BelowOverhead { metric: &'static str, p50_ns: f64, error_ns: f64 }
     size error_ns / p50_ns,

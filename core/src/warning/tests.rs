@@ -33,6 +33,8 @@ fn of_machine() -> Vec<Warning> {
         PageFaults { role, count: 1_000_000 },
         ClockSource { source: s("acpi_pm") },
         TransparentHugePages,
+        Uncongested { congestor: s("congestor all-to-all"), rounds: 30, share: 0.1234 },
+        CongestorOnCpus { congestor: s("congestor all-to-all"), cpus: 64 },
         BelowClockBound { metric: "half_rtt", bound_ns: 1.234e6, p50_ns: 12_345.0 },
         ClocksDisagree { by: "the exchange of times", beyond_ns: 123_000.0 },
         BelowOverhead { metric: "half_rtt", p50_ns: 12.34, error_ns: 123.4 },

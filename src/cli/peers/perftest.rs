@@ -285,8 +285,15 @@ pub const DOCA: Peer = Peer {
     words: DOCA_WORDS,
 };
 
-const DOCA_WORDS: &[Word] = &[command(
-    &["doca_perftest"],
-    "bandwidth --transport verbs --operation write --to HOST",
-    "its default is RC, write, 64 KiB, 10 s: `--size 64KiB --time 10s`",
-)];
+const DOCA_WORDS: &[Word] = &[
+    command(
+        &["doca_perftest"],
+        "bandwidth --transport verbs --operation write --to HOST",
+        "its default is RC, write, 64 KiB, 10 s: `--size 64KiB --time 10s`",
+    ),
+    command(
+        &["JSON files of many hosts and tests"],
+        "run FILE",
+        "a study whose entries run together on the hosts that they name",
+    ),
+];

@@ -133,8 +133,8 @@ const OSU_WORDS: &[Word] = &[
 
 pub const GPCNET: Peer = Peer {
     name: "GPCNeT",
-    about: "GPCNeT measures random rings alone and beside congestors, over MPI. A victim beside \
-            congestors is not measured here; the patterns are.",
+    about: "GPCNeT measures random rings alone and beside congestors, over MPI. `impact` measures \
+            any command so, and gives factors with intervals.",
     words: GPCNET_WORDS,
 };
 
@@ -151,5 +151,9 @@ const GPCNET_WORDS: &[Word] = &[
     ),
     command(&["all-to-all congestor"], "exchange --chaotic", ""),
     command(&["incast congestors"], "exchange --chaotic --schedule incast --degree N", ""),
-    nothing(&["congestion impact factor"], "not measured"),
+    command(
+        &["congestion impact factor"],
+        "impact latency --size 8",
+        "with an interval; allreduce: `impact collective`",
+    ),
 ];

@@ -88,6 +88,8 @@ pub fn unknown_column(
 
 fn sections_of(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
     let mut sections: Vec<_> = view::pairs(record).into_iter().collect();
+    sections.extend(view::impact(record));
+    sections.extend(view::parts(record));
     // A line for each of many pairs would hide what they show together; the page has them.
     if record.plan.pairs.is_none() {
         sections.extend(view::results(record, patterns));

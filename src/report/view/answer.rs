@@ -18,6 +18,7 @@ const NOISY: f64 = 0.01;
 /// The sentences; none where there is nothing to say.
 pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
     let mut lines: Vec<String> = super::explain::answer(record);
+    lines.extend(super::impact::answer(record));
     if lines.is_empty() {
         lines.extend(super::study::answer(record));
     }

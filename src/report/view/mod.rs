@@ -9,10 +9,12 @@ mod clocks;
 pub mod distribution;
 pub mod explain;
 mod figures;
+mod impact;
 mod lead;
 mod names;
 mod noise;
 mod pairs;
+mod parts;
 mod results;
 mod rounds;
 mod runs;
@@ -23,11 +25,13 @@ mod together;
 pub use citation::citation;
 pub use clocks::{notes as clock_notes, section as clocks};
 pub use explain::section as explanation;
+pub use impact::section as impact;
 pub use lead::lead;
 pub use noise::{
     no_instrument, section as noise, sentence as noise_sentence, tables as noise_tables,
 };
 pub use pairs::{notes as pair_notes, section as pairs};
+pub use parts::section as parts;
 pub use rounds::section as rounds;
 pub use runs::section as runs;
 pub use study::section as study;

@@ -3,9 +3,10 @@
 //! What a word means is for the command line's own parser to say (`cli::entry`), so that it can
 //! mean nothing else here; what the table around the words means is said here.
 
+use super::parts::{self, ImpactAsked, LONGEST_NAME, PartAsked};
 use super::{Graph, GraphKind};
 use crate::options::each_once;
-use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Text, Written, is_of_a_line};
+use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Text, Written};
 use crate::units::Bytes;
 use std::borrow::Cow;
 use toml::Spanned;
@@ -13,8 +14,6 @@ use toml::de::DeValue;
 
 /// Most entries, most graphs, and most references of a graph.
 const MOST: usize = 200;
-/// Longest name of a series, in characters: it stands in tables and legends.
-const LONGEST_NAME: usize = 40;
 /// Longest title or source, in characters.
 const LONGEST_TEXT: usize = 500;
 /// What a graph may show of a distribution.
@@ -51,8 +50,12 @@ pub struct StudyFile {
     pub without_interface: Option<String>,
     /// A shell command that runs when the run is over.
     pub restore: Option<String>,
+    /// The hosts of its run, where none are named.
+    pub hosts: Vec<Text>,
     /// What is measured, in the order in which it is written.
     pub entries: Vec<Entry>,
+    /// Series that are compared with themselves beside others.
+    pub impacts: Vec<ImpactAsked>,
     /// What is drawn.
     pub graphs: Vec<GraphAsked>,
 }
@@ -66,6 +69,8 @@ pub struct Entry {
     pub series: String,
     /// A shell command that runs before each of its rounds.
     pub prepare: Option<String>,
+    /// What it has of those that run at the same time.
+    pub part: PartAsked,
     /// The words of `[all]` that it does not have itself, then its own.
     pub words: Vec<Word>,
     /// Where it stands.
@@ -131,11 +136,12 @@ pub fn is_elsewhere(word: &str) -> bool {
 pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyFile, Misplaced> {
     let written = Written { file: file.into(), text: text.into() };
     let mut fields = written.fields("a study")?;
-    let text = |text| short(&written, text, LONGEST_TEXT);
+    let text = |text| written.short(text, LONGEST_TEXT);
     let title = text(fields.get("title")?)?;
     let source = fields.get::<Option<_>>("source")?.map(text).transpose()?;
     let without_interface = fields.get::<Option<_>>("without-interface")?.map(text).transpose()?;
     let restore = fields.get::<Option<_>>("restore")?.map(text).transpose()?;
+    let hosts = fields.get("hosts")?;
     let all = fields.get::<Option<_>>("all")?.map_or(Ok(Vec::new()), words)?;
     let mut entries = Vec::new();
     for &command in commands {
@@ -145,6 +151,7 @@ pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyF
     }
     entries.sort_by_key(|entry| entry.place.start);
     let graphs: Vec<Fields<'_>> = fields.get("graph")?;
+    let impacts: Vec<Fields<'_>> = fields.get("impact")?;
     fields.done()?;
     let (count, names) = (entries.len(), commands.join("]], [["));
     let sentence =
@@ -154,7 +161,20 @@ pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyF
     ensure!(graphs.len() <= MOST, too_many());
     let names = series(&entries);
     let graphs = graphs.into_iter().map(|table| graph(table, &names)).collect::<Result<_, _>>()?;
-    Ok(StudyFile { written, title, source, without_interface, restore, entries, graphs })
+    ensure!(impacts.len() <= MOST, too_many());
+    let impacts = impacts.into_iter().map(|table| parts::impact(table, &names));
+    let impacts = impacts.collect::<Result<_, _>>()?;
+    Ok(StudyFile {
+        written,
+        title,
+        source,
+        without_interface,
+        restore,
+        hosts,
+        entries,
+        impacts,
+        graphs,
+    })
 }
 
 /// The names of the series, each once, in the order in which they are written.
@@ -169,9 +189,10 @@ fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<E
     // `--only` lists series with commas between.
     let with_comma = "the name of a series must not contain a comma";
     ensure!(!series.contains(','), written.wrong(&place, with_comma));
-    let series = short(written, (series, place), LONGEST_NAME)?;
+    let series = written.short((series, place), LONGEST_NAME)?;
     let prepare = table.get::<Option<_>>("prepare")?;
-    let prepare = prepare.map(|text| short(written, text, LONGEST_TEXT)).transpose()?;
+    let prepare = prepare.map(|text| written.short(text, LONGEST_TEXT)).transpose()?;
+    let part = parts::part(&mut table)?;
     let place = table.place.clone();
     let own = words(table)?;
     if let Some(word) = own.iter().find(|word| WHOLE.contains(&word.key.as_str())) {
@@ -180,7 +201,7 @@ fn entry(command: &'static str, mut table: Fields<'_>, all: &[Word]) -> Result<E
     }
     let inherited = all.iter().filter(|word| own.iter().all(|other| other.key != word.key));
     let words = inherited.cloned().chain(own.iter().cloned()).collect();
-    Ok(Entry { command, series, prepare, words, place })
+    Ok(Entry { command, series, prepare, part, words, place })
 }
 
 fn refuse_typed(written: &Written, words: &[Word]) -> Result<(), Misplaced> {
@@ -238,17 +259,9 @@ impl<'a> Read<'a> for Plain {
     }
 }
 
-/// A text that is not empty and not long, on one line.
-fn short(written: &Written, (text, place): Text, most: usize) -> Result<String, Misplaced> {
-    let length = text.chars().count();
-    let is_line = (1..=most).contains(&length) && text.chars().all(is_of_a_line);
-    let sentence = format!("write one line of 1 to {most} characters");
-    is_line.then_some(text).ok_or_else(|| written.wrong(&place, sentence))
-}
-
 fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplaced> {
     let written = table.written;
-    let title = short(written, table.get("title")?, LONGEST_TEXT)?;
+    let title = written.short(table.get("title")?, LONGEST_TEXT)?;
     let kind = written.one_of("kind", table.get("kind")?)?;
     let (metric, metric_place) = table.get("metric")?;
     let spread = |word| written.one_of("spread", word);

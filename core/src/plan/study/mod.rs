@@ -5,12 +5,16 @@
 
 mod axis;
 pub mod file;
+mod group;
+pub mod parts;
 
 pub use axis::Axis;
+pub use group::impacts;
 
 use super::request::{MOST_IN_ALL, in_all, refuse};
 use super::{CasesSoFar, Plan, Request, UsageError};
 use crate::units::{Bytes, Span};
+use group::Groups;
 use serde::{Deserialize, Serialize};
 
 /// What a study adds to a plan.
@@ -198,10 +202,16 @@ const QUICK: u64 = 10;
 /// the same in all, since the study has them once.
 pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, UsageError> {
     let (mut so_far, mut first) = (CasesSoFar::default(), None);
+    let mut groups = Groups::default();
+    let mut hosts = group::hosts(requests);
     requests.iter().try_for_each(|(_, request)| request.asked.check_in_study())?;
     for (name, request) in requests {
         let mut own = request.clone().plan()?;
-        let numbers = so_far.add(std::mem::take(&mut own.cases), &own.concurrent);
+        group::renumber(&mut own, &mut hosts);
+        let (cases, beside) = (std::mem::take(&mut own.cases), std::mem::take(&mut own.concurrent));
+        groups.check(request, &cases, &beside)?;
+        let numbers = so_far.add(cases, &beside);
+        groups.add(request, numbers.clone());
         first.get_or_insert(own);
         match study.series.iter_mut().find(|series| series.name == *name) {
             Some(series) => series.cases.extend(numbers),
@@ -211,8 +221,9 @@ pub fn plan(mut study: Study, requests: &[(String, Request)]) -> Result<Plan, Us
     let Some(first) = first else {
         return refuse("the study has nothing to measure: write at least one entry");
     };
-    let CasesSoFar { cases, concurrent } = so_far;
-    let mut plan = Plan { cases, concurrent, name: "run".into(), ..first };
+    let CasesSoFar { mut cases, mut concurrent } = so_far;
+    concurrent.extend(groups.concurrent(&mut cases)?);
+    let mut plan = Plan { cases, concurrent, hosts, name: "run".into(), ..first };
     if study.quick {
         hurry(&mut plan, &study);
     }
@@ -239,6 +250,7 @@ fn hurry(plan: &mut Plan, study: &Study) {
         let quantiles = study.graphs.iter().filter(shows).map(|graph| graph.quantile);
         let samples = quantiles.map(samples_of).max().unwrap_or_default();
         case.warmup /= QUICK;
+        case.part.after = Span(case.part.after.0 / QUICK);
         let least = samples.div_ceil(rounds) + 1;
         let tenth = |whole: u64, least: u64| (whole / QUICK).max(least.min(whole)).max(1);
         case.bound.count = case.bound.count.map(|count| tenth(count, least));

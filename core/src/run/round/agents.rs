@@ -1,6 +1,7 @@
 //! How the agents of a round are started, and whether their clocks are known well enough for it.
 
 use super::Round;
+use crate::clock::LocalNs;
 use crate::control::fault::Fault;
 use crate::remote::launch::Launch;
 use crate::remote::process::{Agent, AgentMessage};
@@ -9,8 +10,30 @@ use crate::run::running_rank::RunningRank;
 use crate::units::Span;
 use crate::warning::number::time;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 impl Round<'_> {
+    /// The instant at which its own ranks start, where all rounds of this time have this one.
+    pub(super) fn start_of(&self, common: Option<LocalNs>) -> Result<Option<LocalNs>, Fault> {
+        let after = self.case.part.after;
+        ensure!(
+            common.is_some() || after == Span(0),
+            Fault::Refused(format!(
+                "a start after {after} needs an instant that all hosts know, and their clocks are \
+                 not compared: leave it out"
+            ))
+        );
+        Ok(common.map(|at| LocalNs(at.0 + after.0 as f64)))
+    }
+
+    /// From now to that instant.
+    pub(super) fn until_start(&self) -> Duration {
+        let Some(at) = self.start else { return Duration::ZERO };
+        let clock = &self.conditions.clock;
+        let left_ns = at.0 - clock.time.local(clock.source.read()).0;
+        Duration::from_nanos(left_ns.max(0.0) as u64)
+    }
+
     /// Refuses a round whose times mean nothing by clocks that are known no better.
     pub(super) fn check_clocks(&self) -> Result<(), Fault> {
         let Some(within) = self.case.profile().clock_within else { return Ok(()) };
