@@ -111,6 +111,48 @@ fn streams_are_held_back_by_their_receivers_and_lose_nothing() {
     }
 }
 
+/// Each one-sided operation, by what asks for it. A write is seen by the other end, but in
+/// `bandwidth`; the others only by their completion.
+#[test]
+fn operations_on_the_other_rank_s_memory_complete_once_each() {
+    const LINES: [&str; 9] = [
+        "latency --operation write --size 8,100kB --check",
+        "latency --operation read --size 8,100kB",
+        "latency --operation fetch_add --size 8",
+        "latency --operation compare_swap --size 8",
+        "bandwidth --operation write --size 8,100kB",
+        "bandwidth --operation read --size 8,100kB",
+        "bandwidth --operation fetch_add --size 8",
+        "oneway --operation write --size 300 --rate 20k --check",
+        "load --operation write --rate 10k --time 50ms",
+    ];
+    for (launcher, name) in installed() {
+        let launcher = launcher.split(' ').next().unwrap();
+        for line in LINES {
+            let scratch = Scratch::new();
+            let count = if line.contains("--time") { "" } else { "--count 500" };
+            let line =
+                format!("{line} {count} --transport mpi --mpirun {launcher} --rounds 2 --out run");
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let ended = started(&scratch, &[&[PROGRAM][..], &words].concat()).end();
+            assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+            let record = record(&scratch);
+            assert!(record.complete, "{line}: {ended:?}");
+            for run in &record.runs {
+                let counts = &run.counts;
+                assert_eq!((counts.lost, counts.corrupt), (0, 0), "{line}: {ended:?}");
+                assert!(counts.sent >= 500 || line.contains("--time"), "{line}: {ended:?}");
+                assert_eq!(counts.received, counts.sent, "{line}: {ended:?}");
+            }
+            assert!(effective(&record, "mpi").iter().all(|one| one.starts_with(name)), "{line}");
+            let operation = line.split(' ').skip_while(|word| *word != "--operation").nth(1);
+            let effective = effective(&record, "operation");
+            assert!(effective.iter().all(|one| Some(&**one) == operation), "{line}");
+            assert!(agents(&scratch).is_empty(), "{line}");
+        }
+    }
+}
+
 #[test]
 fn ranks_that_a_user_has_launched_share_their_processes_and_say_so() {
     for (launcher, name) in installed() {
@@ -244,6 +286,9 @@ fn what_cannot_be_launched_is_refused_in_a_sentence() {
     for (line, says) in [
         ("latency --transport mpi --wait block", "MPI has no descriptor to sleep on"),
         ("latency --transport mpi --to node1", "start wiregauge by mpirun or srun"),
+        ("latency --transport mpi --operation write_imm", "operations carry no immediate value"),
+        ("latency --transport mpi --operation fetch_add --size 16", "the size of an atomic"),
+        ("oneway --transport mpi --operation read --rate 1k", "which the other end does not see"),
         ("latency --transport tcp --mpirun mpirun", "tcp does not support --mpirun"),
         ("collective --transport tcp", "tcp does not support collective"),
         ("collective --size 12", "allreduce adds numbers of 8 B: use a multiple of it"),
@@ -261,6 +306,18 @@ fn what_cannot_be_launched_is_refused_in_a_sentence() {
         assert!(ended.code.is_some_and(|code| code == 4 || code == 2), "{ended:?}");
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(said.contains(says) || said.contains("no MPI library"), "{ended:?}");
+    }
+    for (launcher, name) in installed() {
+        let scratch = Scratch::new();
+        let launcher = launcher.split(' ').next().unwrap();
+        let line = format!(
+            "latency --operation read --threads 2 --cpus 0,0/1,1 --transport mpi --mpirun \
+             {launcher} --count 100 --rounds 1 --out run"
+        );
+        let ended = measured(&scratch, &line);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        let is_refused = said.contains("makes no windows in several threads at once");
+        assert_eq!(is_refused, name == "Open MPI", "{ended:?}");
     }
     for (launcher, _) in installed() {
         let line = format!("{launcher} -n 3 {PROGRAM} latency --transport mpi --out run");
