@@ -198,6 +198,85 @@ fn a_rank_that_is_killed_ends_its_launch_which_is_named() {
     }
 }
 
+/// An MPI library that does something else in rank 1, linked with the one of a launcher.
+fn shim(scratch: &Scratch, name: &str) -> String {
+    let soname = if name == "MPICH" { "libmpich.so.12" } else { "libmpi.so.40" };
+    let (source, made) = (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mpi/shim.c"), "shim.so");
+    let file = scratch.join(made).display().to_string();
+    let words = ["-shared", "-fPIC", source, "-o", &file, &format!("-l:{soname}")];
+    let built = output(Command::new("cc").args(words));
+    assert!(built.status.success(), "{built:?}");
+    file
+}
+
+/// A run whose rank 1 does this, and what it said.
+fn with_rank_1(scratch: &Scratch, (launcher, name): (&str, &str), does: &str) -> (Ended, String) {
+    let launcher = launcher.split(' ').next().unwrap();
+    let library = shim(scratch, name);
+    let line = format!(
+        "latency --transport mpi --mpirun {launcher} --mpi-library {library} --timeout 3s --count \
+         100000 --rounds 1 --out run"
+    );
+    let mut command = Command::new(PROGRAM);
+    command.args(line.split(' ')).env(MARK, mark(scratch)).env("WIREGAUGE_TEST_RANK_1", does);
+    let ended = Controller::with_input(scratch, command, Stdio::piped()).end();
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    until("all end", SOON, || agents(scratch).is_empty());
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    (ended, said)
+}
+
+#[test]
+fn a_rank_that_aborts_is_named_and_what_was_measured_is_kept() {
+    for (launcher, name) in installed() {
+        let scratch = Scratch::new();
+        let (ended, said) = with_rank_1(&scratch, (launcher, name), "abort");
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        for words in [launcher.split(' ').next().unwrap(), "rank 1", "the server was gone first"] {
+            assert!(said.contains(words), "{ended:?}");
+        }
+        assert!(said.contains("MPI_A"), "{ended:?}");
+        let record = record(&scratch);
+        let samples = record.runs[0].rounds[0].samples;
+        assert!(!record.complete && samples > 1000, "{samples} samples: {ended:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_dies_or_stays_in_mpi_init_ends_the_round() {
+    for (launcher, name) in installed() {
+        let scratch = Scratch::new();
+        let (ended, said) = with_rank_1(&scratch, (launcher, name), "die");
+        let program = launcher.split(' ').next().unwrap();
+        assert!(said.contains(&format!("{program} ended with code")), "{ended:?}");
+        assert!(said.contains("the server was gone first"), "{ended:?}");
+        let scratch = Scratch::new();
+        let (ended, said) = with_rank_1(&scratch, (launcher, name), "wait");
+        let late = "did not finish opening endpoints within 3 s";
+        assert!(said.contains(late) && said.contains("the server"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_launch_with_a_rank_missing_says_which() {
+    for (launcher, _) in installed() {
+        let scratch = Scratch::new();
+        let file = scratch.join("one-rank");
+        // Of the words `-n 2 PROGRAM ...`.
+        let script = format!("#!/bin/sh\nshift 2\nexec {launcher} -n 1 \"$@\"\n");
+        fs::write(&file, script).unwrap();
+        let command = format!("sh {}", file.display());
+        let words =
+            [PROGRAM, "latency", "--transport", "mpi", "--mpirun", &command, "--rounds", "1"];
+        let ended = started(&scratch, &words).end();
+        assert_ne!(ended.code, Some(0), "{ended:?}");
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        let sentence = "sh started 1 of 2 ranks: rank 1 did not come within 8 s";
+        assert!(said.contains(sentence), "{ended:?}");
+        until("all end", SOON, || agents(&scratch).is_empty());
+    }
+}
+
 /// All operations, in one run each.
 const OPERATIONS: &str = "barrier,bcast,reduce,allreduce,reduce+bcast,gather,gatherv,scatter,\
                           scatterv,allgather,allgatherv,alltoall,alltoallv,reduce_scatter,\
