@@ -249,7 +249,10 @@ fn a_rank_that_dies_or_stays_in_mpi_init_ends_the_round() {
         let (ended, said) = with_rank_1(&scratch, (launcher, name), "die");
         let program = launcher.split(' ').next().unwrap();
         assert!(said.contains(&format!("{program} ended with code")), "{ended:?}");
-        assert!(said.contains("the server was gone first"), "{ended:?}");
+        // MPICH's launcher does not say which.
+        let by_launcher = "the server was gone first";
+        let first = if name == "MPICH" { "was seen to end first" } else { by_launcher };
+        assert!(said.contains(first), "{ended:?}");
         let scratch = Scratch::new();
         let (ended, said) = with_rank_1(&scratch, (launcher, name), "wait");
         let late = "did not finish opening endpoints within 3 s";

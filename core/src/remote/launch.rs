@@ -12,7 +12,7 @@ use crate::remote::locked;
 use crate::remote::ssh::GREETING;
 use crate::remote::stderr::Tail;
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -68,8 +68,8 @@ pub struct Launch {
     /// What the launcher and its ranks have printed.
     said: Tail,
     name: String,
-    /// The processes of its ranks: their numbers, and what names each for good.
-    ranks: Vec<(Pid, Option<OwnedFd>)>,
+    /// The processes of its ranks.
+    ranks: Vec<OwnedFd>,
     /// Whether its end was described.
     is_described: AtomicBool,
 }
@@ -112,11 +112,12 @@ impl Launch {
             }
         }
         let sockets: Vec<UnixStream> = arrived.into_iter().flatten().collect();
+        // A rank that is gone by now has no process to kill.
         let process = |socket| {
-            let pid = socket_peercred(socket)?.pid;
-            Ok((pid, pidfd_open(pid, PidfdFlags::empty()).ok()))
+            let pid = socket_peercred(socket).ok()?.pid;
+            pidfd_open(pid, PidfdFlags::empty()).ok()
         };
-        launch.ranks = sockets.iter().map(process).collect::<io::Result<_>>()?;
+        launch.ranks = sockets.iter().filter_map(process).collect();
         Ok((Arc::new(launch), sockets, known))
     }
 
@@ -169,16 +170,19 @@ impl Launch {
         )))
     }
 
-    /// The rank that has ended the others, where the launcher says so. After its end.
-    pub fn culprit(&self) -> Option<usize> {
-        let pids: Vec<_> = self.ranks.iter().map(|(pid, _)| pid.as_raw_nonzero().get()).collect();
-        culprit(&self.said.text(), &pids)
+    /// Which of the named ranks has ended the others, in words: a launcher ends all of them when one
+    /// is gone. Which connection was seen to end first says less than what the launcher said.
+    pub fn first_gone(&self, names: &[String], seen: Option<String>) -> Option<String> {
+        let named = culprit(&self.said.text(), names.len()).and_then(|rank| names.get(rank));
+        named
+            .map(|who| format!("{who} was gone first"))
+            .or(seen.map(|who| format!("the connection of {who} was seen to end first")))
     }
 
     /// Kills its ranks that are left: one that is stuck in a call of its library does not see that
     /// its channel is closed, and a launcher that is killed leaves it.
     fn kill_ranks(&self) {
-        for process in self.ranks.iter().filter_map(|(_, process)| process.as_ref()) {
+        for process in &self.ranks {
             let _ = pidfd_send_signal(process, Signal::KILL);
         }
     }
@@ -223,21 +227,14 @@ fn numbered(ranks: &[usize]) -> String {
 /// What launchers and libraries say before the number of a rank that has ended the others.
 const BEFORE_A_RANK: [&str; 3] = ["invoked on rank ", "process rank ", "(rank "];
 
-/// The rank that has ended the others, by what was said, or by a process of these that was named.
-fn culprit(said: &str, pids: &[i32]) -> Option<usize> {
-    let number = |text: &str| {
-        let digits = text.split(|sign: char| !sign.is_ascii_digit()).next()?;
-        digits.parse::<usize>().ok()
+/// The rank of so many that has ended the others, by what was said. The process that MPICH's
+/// launcher names is that of rank 0, whichever was killed.
+fn culprit(said: &str, ranks: usize) -> Option<usize> {
+    let after = |mark: &&str| {
+        let (_, text) = said.split_once(*mark)?;
+        text.split(|sign: char| !sign.is_ascii_digit()).next()?.parse::<usize>().ok()
     };
-    let after = |mark: &&str| number(said.split_once(*mark)?.1);
-    let rank = BEFORE_A_RANK.iter().find_map(after).filter(|rank| *rank < pids.len());
-    let named = || {
-        said.split("PID ").skip(1).find_map(|text| {
-            let named = number(text)?;
-            pids.iter().position(|pid| usize::try_from(*pid) == Ok(named))
-        })
-    };
-    rank.or_else(named)
+    BEFORE_A_RANK.iter().find_map(after).filter(|rank| *rank < ranks)
 }
 
 /// How a launcher failed. An agent that has reported why it refuses exits with 2 or 3.
@@ -308,11 +305,11 @@ mod tests {
             ("MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith", Some(1)),
             ("mpirun noticed that process rank 0 with PID 0 on node vm exited on", Some(0)),
             ("Abort(7) on node 1 (rank 1 in comm 0): application called MPI_Abort(", Some(1)),
-            ("=   PID 71 RUNNING AT vm\n=   EXIT CODE: 9\n", Some(1)),
-            ("process rank 5 is none of two; PID 99 neither", None),
+            ("=   PID 71 RUNNING AT vm\n=   EXIT CODE: 9\n", None),
+            ("process rank 5 is none of two", None),
             ("no slots", None),
         ] {
-            assert_eq!(culprit(said, &[70, 71]), rank, "{said}");
+            assert_eq!(culprit(said, 2), rank, "{said}");
         }
     }
 

@@ -480,7 +480,6 @@ impl<'a> Round<'a> {
         self.ranks.iter_mut().filter_map(|rank| rank.agent.as_mut()).for_each(Agent::hang_up);
         let first = fault.as_ref().and_then(Fault::gone);
         let launch = self.ranks.iter().find_map(|rank| rank.agent.as_ref()?.launch());
-        let first = first.filter(|_| launch.is_some());
         let mut deaths = Vec::new();
         for rank in order {
             let rank = &mut self.ranks[rank];
@@ -488,12 +487,9 @@ impl<'a> Round<'a> {
             let agent = rank.agent.take().filter(|_| !rank.is_broken);
             deaths.extend(agent.and_then(|agent| agent.end(self.case.queue_time())));
         }
-        // A launcher ends all its ranks when one is gone. Which channel was seen to end first says
-        // less than the launcher, where that says which it was.
-        let culprit = launch.and_then(|launch| names.get(launch.culprit()?).cloned());
-        let first = culprit.or(first);
+        let first = launch.and_then(|launch| launch.first_gone(&names, first));
         if let (Some(death), Some(first)) = (deaths.first_mut(), first) {
-            *death = format!("{death}; {first} was gone first");
+            *death = format!("{death}; {first}");
         }
         (self.ranks, Fault::with_deaths(fault, deaths))
     }
