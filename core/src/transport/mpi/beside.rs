@@ -229,9 +229,9 @@ impl Beside {
         }
     }
 
-    /// Tells that this end goes, and waits for the other's word of that: whether both go now, so that
-    /// each may wait for the other without a bound. Where one has waited for half of the patience
-    /// before this one came, it may give up meanwhile.
+    /// Tells that this end goes, and waits for the other's word of that: whether both go now, so
+    /// that each may wait for the other without a bound. Where one has waited for half of the
+    /// patience before this one came, it may give up meanwhile.
     pub fn leave_together(&mut self, line: &mut Line, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         if self.closed.is_some_and(|at| at.elapsed() > patience / 2) {
