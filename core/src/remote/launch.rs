@@ -170,8 +170,8 @@ impl Launch {
         )))
     }
 
-    /// Which of the named ranks has ended the others, in words: a launcher ends all of them when one
-    /// is gone. Which connection was seen to end first says less than what the launcher said.
+    /// Which of the named ranks has ended the others, in words: a launcher ends all of them when
+    /// one is gone. Which connection was seen to end first says less than what the launcher said.
     pub fn first_gone(&self, names: &[String], seen: Option<String>) -> Option<String> {
         let named = culprit(&self.said.text(), names.len()).and_then(|rank| names.get(rank));
         named
