@@ -115,11 +115,10 @@ fn streams_are_held_back_by_their_receivers_and_lose_nothing() {
 /// `bandwidth`; the others only by their completion.
 #[test]
 fn operations_on_the_other_rank_s_memory_complete_once_each() {
-    const LINES: [&str; 9] = [
+    const LINES: [&str; 8] = [
         "latency --operation write --size 8,100kB --check",
         "latency --operation read --size 8,100kB",
         "latency --operation fetch_add --size 8",
-        "latency --operation compare_swap --size 8",
         "bandwidth --operation write --size 8,100kB",
         "bandwidth --operation read --size 8,100kB",
         "bandwidth --operation fetch_add --size 8",
@@ -399,13 +398,15 @@ fn what_cannot_be_launched_is_refused_in_a_sentence() {
     for (launcher, name) in installed() {
         let launcher = launcher.split(' ').next().unwrap();
         let line = format!(
-            "latency --operation read --threads 2 --cpus 0,0/1,1 --transport mpi --mpirun \
-             {launcher} --count 100 --rounds 1 --out {launcher}"
+            "latency --operation compare_swap --size 8 --transport mpi --mpirun {launcher} \
+             --count 100 --rounds 1 --out {launcher}"
         );
         let ended = measured(&scratch, &line);
         let said = format!("{}{}", ended.stdout, ended.stderr);
-        let is_refused = said.contains("makes no windows in several threads at once");
-        assert_eq!(is_refused, name == "Open MPI", "{ended:?}");
+        // Open MPI 5 is not refused.
+        let is_refused = said.contains("crashes in MPI_Compare_and_swap");
+        assert!(is_refused || ended.code == Some(0), "{ended:?}");
+        assert!(!is_refused || name == "Open MPI", "{ended:?}");
     }
     for (launcher, _) in installed() {
         let line = format!("{launcher} -n 3 {PROGRAM} latency --transport mpi --out run");
