@@ -111,6 +111,47 @@ fn streams_are_held_back_by_their_receivers_and_lose_nothing() {
     }
 }
 
+/// Each one-sided operation, by what asks for it. A write is seen by the other end, but in
+/// `bandwidth`; the others only by their completion.
+#[test]
+fn operations_on_the_other_rank_s_memory_complete_once_each() {
+    const LINES: [&str; 8] = [
+        "latency --operation write --size 8,100kB --check",
+        "latency --operation read --size 8,100kB",
+        "latency --operation fetch_add --size 8",
+        "bandwidth --operation write --size 8,100kB",
+        "bandwidth --operation read --size 8,100kB",
+        "bandwidth --operation fetch_add --size 8",
+        "oneway --operation write --size 300 --rate 20k --check",
+        "load --operation write --rate 10k --time 50ms",
+    ];
+    for (launcher, name) in installed() {
+        let launcher = launcher.split(' ').next().unwrap();
+        for line in LINES {
+            let scratch = Scratch::new();
+            let count = if line.contains("--time") { "" } else { "--count 500" };
+            let line =
+                format!("{line} {count} --transport mpi --mpirun {launcher} --rounds 2 --out run");
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let ended = started(&scratch, &[&[PROGRAM][..], &words].concat()).end();
+            assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+            let record = record(&scratch);
+            assert!(record.complete, "{line}: {ended:?}");
+            for run in &record.runs {
+                let counts = &run.counts;
+                assert_eq!((counts.lost, counts.corrupt), (0, 0), "{line}: {ended:?}");
+                assert!(counts.sent >= 500 || line.contains("--time"), "{line}: {ended:?}");
+                assert_eq!(counts.received, counts.sent, "{line}: {ended:?}");
+            }
+            assert!(effective(&record, "mpi").iter().all(|one| one.starts_with(name)), "{line}");
+            let operation = line.split(' ').skip_while(|word| *word != "--operation").nth(1);
+            let effective = effective(&record, "operation");
+            assert!(effective.iter().all(|one| Some(&**one) == operation), "{line}");
+            assert!(agents(&scratch).is_empty(), "{line}");
+        }
+    }
+}
+
 #[test]
 fn ranks_that_a_user_has_launched_share_their_processes_and_say_so() {
     for (launcher, name) in installed() {
@@ -152,6 +193,95 @@ fn a_rank_that_is_killed_ends_its_launch_which_is_named() {
         assert_ne!(ended.code, Some(0), "{ended:?}");
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(said.contains(launcher), "{ended:?}");
+        until("all end", SOON, || agents(&scratch).is_empty());
+    }
+}
+
+/// An MPI library that does something else in rank 1, linked with the one of a launcher.
+fn shim(scratch: &Scratch, name: &str) -> String {
+    let soname = if name == "MPICH" { "libmpich.so.12" } else { "libmpi.so.40" };
+    let (source, made) = (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mpi/shim.c"), "shim.so");
+    let file = scratch.join(made).display().to_string();
+    let words = ["-shared", "-fPIC", source, "-o", &file, &format!("-l:{soname}")];
+    let built = output(Command::new("cc").args(words));
+    assert!(built.status.success(), "{built:?}");
+    file
+}
+
+/// A run whose rank 1 does this, and what it said.
+fn with_rank_1(scratch: &Scratch, (launcher, name): (&str, &str), does: &str) -> (Ended, String) {
+    let launcher = launcher.split(' ').next().unwrap();
+    let library = shim(scratch, name);
+    let line = format!(
+        "latency --transport mpi --mpirun {launcher} --mpi-library {library} --timeout 3s --count \
+         100000 --rounds 1 --out run"
+    );
+    let mut command = Command::new(PROGRAM);
+    command.args(line.split(' ')).env(MARK, mark(scratch)).env("WIREGAUGE_TEST_RANK_1", does);
+    let ended = Controller::with_input(scratch, command, Stdio::piped()).end();
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    until("all end", SOON, || agents(scratch).is_empty());
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    (ended, said)
+}
+
+#[test]
+fn a_rank_that_aborts_is_named_and_what_was_measured_is_kept() {
+    for (launcher, name) in installed() {
+        let scratch = Scratch::new();
+        let (ended, said) = with_rank_1(&scratch, (launcher, name), "abort");
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let program = launcher.split(' ').next().unwrap();
+        assert!(said.contains(&format!("{program} ended with code 7")), "{ended:?}");
+        // Open MPI's launcher may end before it has passed on what the rank said.
+        let is_named = said.contains("(rank 1") && said.contains("the server was gone first");
+        assert!(is_named || (name != "MPICH" && said.contains(" first")), "{ended:?}");
+        let record = record(&scratch);
+        let samples = record.runs[0].rounds[0].samples;
+        assert!(!record.complete && samples > 100, "{samples} samples: {ended:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_dies_in_mpi_init_ends_the_round() {
+    for (launcher, name) in installed() {
+        let scratch = Scratch::new();
+        let (ended, said) = with_rank_1(&scratch, (launcher, name), "die");
+        let program = launcher.split(' ').next().unwrap();
+        assert!(said.contains(&format!("{program} ended with code")), "{ended:?}");
+        // MPICH's launcher does not say which.
+        let by_launcher = "the server was gone first";
+        let first = if name == "MPICH" { "was seen to end first" } else { by_launcher };
+        assert!(said.contains(first), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_stays_in_mpi_init_ends_the_round_and_is_killed() {
+    for (launcher, name) in installed() {
+        let scratch = Scratch::new();
+        let (ended, said) = with_rank_1(&scratch, (launcher, name), "wait");
+        let late = "the client and the server did not finish opening endpoints within 3 s";
+        assert!(said.contains(late), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_launch_with_a_rank_missing_says_which() {
+    for (launcher, _) in installed() {
+        let scratch = Scratch::new();
+        let file = scratch.join("one-rank");
+        // Of the words `-n 2 PROGRAM ...`.
+        let script = format!("#!/bin/sh\nshift 2\nexec {launcher} -n 1 \"$@\"\n");
+        fs::write(&file, script).unwrap();
+        let command = format!("sh {}", file.display());
+        let words =
+            [PROGRAM, "latency", "--transport", "mpi", "--mpirun", &command, "--rounds", "1"];
+        let ended = started(&scratch, &words).end();
+        assert_ne!(ended.code, Some(0), "{ended:?}");
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        let sentence = "sh started 1 of 2 ranks: rank 1 did not come within 8 s";
+        assert!(said.contains(sentence), "{ended:?}");
         until("all end", SOON, || agents(&scratch).is_empty());
     }
 }
@@ -244,6 +374,9 @@ fn what_cannot_be_launched_is_refused_in_a_sentence() {
     for (line, says) in [
         ("latency --transport mpi --wait block", "MPI has no descriptor to sleep on"),
         ("latency --transport mpi --to node1", "start wiregauge by mpirun or srun"),
+        ("latency --transport mpi --operation write_imm", "operations carry no immediate value"),
+        ("latency --transport mpi --operation fetch_add --size 16", "the size of an atomic"),
+        ("oneway --transport mpi --operation read --rate 1k", "which the other end does not see"),
         ("latency --transport tcp --mpirun mpirun", "tcp does not support --mpirun"),
         ("collective --transport tcp", "tcp does not support collective"),
         ("collective --size 12", "allreduce adds numbers of 8 B: use a multiple of it"),
@@ -261,6 +394,19 @@ fn what_cannot_be_launched_is_refused_in_a_sentence() {
         assert!(ended.code.is_some_and(|code| code == 4 || code == 2), "{ended:?}");
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(said.contains(says) || said.contains("no MPI library"), "{ended:?}");
+    }
+    for (launcher, name) in installed() {
+        let launcher = launcher.split(' ').next().unwrap();
+        let line = format!(
+            "latency --operation compare_swap --size 8 --transport mpi --mpirun {launcher} \
+             --count 100 --rounds 1 --out {launcher}"
+        );
+        let ended = measured(&scratch, &line);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        // Open MPI 5 is not refused.
+        let is_refused = said.contains("crashes in MPI_Compare_and_swap");
+        assert!(is_refused || ended.code == Some(0), "{ended:?}");
+        assert!(!is_refused || name == "Open MPI", "{ended:?}");
     }
     for (launcher, _) in installed() {
         let line = format!("{launcher} -n 3 {PROGRAM} latency --transport mpi --out run");

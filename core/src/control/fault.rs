@@ -57,6 +57,16 @@ pub enum Fault {
         /// What it did.
         how: String,
     },
+    /// A step before the round took too long.
+    #[error("{who} did not finish {step} within {} s", tenths(*patience))]
+    Late {
+        /// Whose.
+        who: String,
+        /// Which.
+        step: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
     /// The channel to a role's agent broke.
     #[error("the {}'s process{} is gone: {why}", .role.name(), on(host))]
     Gone {
@@ -96,6 +106,11 @@ fn early(ended: &Ended) -> Cow<'static, str> {
         }
         Ended::Stopped | Ended::Count | Ended::Time => "stopped before its round was over".into(),
     }
+}
+
+/// Seconds to a tenth.
+fn tenths(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10.0).round() / 10.0
 }
 
 fn on(host: &Option<String>) -> String {
@@ -148,14 +163,15 @@ impl Fault {
         if wrong_use { Fault::Refused(sentence) } else { Fault::Failed(sentence) }
     }
 
-    /// Adds how processes died. That says more than how the others noticed; why a round stalled or
-    /// was interrupted, or what its agent did, stays with it.
+    /// Adds how processes died. That says more than how the others noticed; why a round stalled,
+    /// did not begin or was interrupted, or what its agent did, stays with it.
     pub fn with_deaths(fault: Option<Fault>, deaths: Vec<String>) -> Option<Fault> {
         if deaths.is_empty() {
             return fault;
         }
         let keeps = |fault: &Fault| {
-            matches!(fault, Fault::Interrupted | Fault::Stalled { .. } | Fault::Broke { .. })
+            use Fault::*;
+            matches!(fault, Interrupted | Stalled { .. } | Broke { .. } | Late { .. })
         };
         Some(Fault::Died { deaths, after: fault.filter(keeps).map(Box::new) })
     }

@@ -2,14 +2,16 @@
 //! process only provides the memory.
 
 use super::{Ended, LoopContext};
-use std::time::Duration;
+use crate::transport::Endpoint;
+use std::time::{Duration, Instant};
 
 /// Between two looks of an end that has nothing to do.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The end whose memory is used: it waits until the other has finished, and shows that it is alive.
-pub fn memory<E, W, C>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
-    let LoopContext { gate, recorder, .. } = context;
+pub fn memory<E: Endpoint, W, C>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
+    let LoopContext { endpoint, gate, recorder, .. } = context;
+    let is_busy = endpoint.serves_by_progress();
     let mut looks = 0;
     loop {
         if gate.is_stopped() {
@@ -20,6 +22,13 @@ pub fn memory<E, W, C>(context: LoopContext<'_, '_, E, W, C>) -> Ended {
         }
         looks += 1;
         recorder.handled(looks);
-        std::thread::sleep(LOOK);
+        if is_busy {
+            let until = Instant::now() + LOOK;
+            while Instant::now() < until {
+                endpoint.progress();
+            }
+        } else {
+            std::thread::sleep(LOOK);
+        }
     }
 }

@@ -11,7 +11,10 @@ use crate::host::child::{self, Exit, OwnedChild};
 use crate::remote::locked;
 use crate::remote::ssh::GREETING;
 use crate::remote::stderr::Tail;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -22,6 +25,9 @@ use std::time::{Duration, Instant};
 
 /// Time limit of a greeting, from a process that has connected.
 const PROOF: Duration = Duration::from_secs(5);
+/// How long the other ranks may take once one has come: a launcher starts them together. Less than
+/// a rank waits for its greeting, so that the sentence is this one's.
+const TOGETHER: Duration = Duration::from_secs(8);
 /// Pause between two looks for a connection.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -53,7 +59,8 @@ const FOR_OPEN_MPI: [(&str, &str); 6] = [
 /// A launch, the connection of each rank in their order, and the secret that all of them know.
 pub type Launched = (Arc<Launch>, Vec<UnixStream>, [u8; 32]);
 
-/// A launch: its ranks are agents. Dropping the last handle kills the launcher.
+/// A launch: its ranks are agents. Dropping the last handle kills the launcher and what is left of
+/// its ranks.
 pub struct Launch {
     child: Mutex<OwnedChild>,
     /// Kept open: Hydra hands the end of its input on to ranks that may be gone.
@@ -61,6 +68,8 @@ pub struct Launch {
     /// What the launcher and its ranks have printed.
     said: Tail,
     name: String,
+    /// The processes of its ranks.
+    ranks: Vec<OwnedFd>,
     /// Whether its end was described.
     is_described: AtomicBool,
 }
@@ -80,9 +89,9 @@ impl Launch {
         listener.set_nonblocking(true)?;
         let mut command = command(words, program, ranks)?;
         command.env(CALL_BACK_VARIABLE, &name).env(SECRET_VARIABLE, secret::to_hex(known));
-        let launch = Arc::new(Launch::spawn(command, words)?);
+        let mut launch = Launch::spawn(command, words)?;
         let mut arrived: Vec<Option<UnixStream>> = (0..ranks).map(|_| None).collect();
-        let deadline = Instant::now() + GREETING;
+        let mut deadline = Instant::now() + GREETING;
         while arrived.iter().any(Option::is_none) {
             ensure!(!interrupted.load(Ordering::Relaxed), Fault::Interrupted);
             match listener.accept() {
@@ -91,16 +100,25 @@ impl Launch {
                         && let Some(place @ None) = arrived.get_mut(rank)
                     {
                         *place = Some(socket);
+                        deadline = deadline.min(Instant::now() + TOGETHER);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    launch.check_is_starting(deadline)?;
+                    let missing = missing(&arrived);
+                    launch.check_is_starting(deadline, &missing, ranks)?;
                     std::thread::sleep(PAUSE);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok((launch, arrived.into_iter().flatten().collect(), known))
+        let sockets: Vec<UnixStream> = arrived.into_iter().flatten().collect();
+        // A rank that is gone by now has no process to kill.
+        let process = |socket| {
+            let pid = socket_peercred(socket).ok()?.pid;
+            pidfd_open(pid, PidfdFlags::empty()).ok()
+        };
+        launch.ranks = sockets.iter().filter_map(process).collect();
+        Ok((Arc::new(launch), sockets, known))
     }
 
     fn spawn(mut command: Command, words: &[String]) -> Result<Launch, Fault> {
@@ -116,25 +134,57 @@ impl Launch {
         let _input = child.stdin.take();
         let is_described = AtomicBool::new(false);
         let child = Mutex::new(OwnedChild(child));
-        Ok(Launch { child, _input, said: Tail::of(output), name, is_described })
+        let said = Tail::of(output);
+        Ok(Launch { child, _input, said, name, ranks: Vec::new(), is_described })
     }
 
-    /// An error where the launcher has ended, or takes too long.
-    fn check_is_starting(&self, deadline: Instant) -> Result<(), Fault> {
-        let ended = locked(&self.child).0.try_wait()?;
+    /// An error where the launcher has ended, or takes too long, with these of all ranks missing.
+    fn check_is_starting(
+        &self,
+        deadline: Instant,
+        missing: &[usize],
+        ranks: usize,
+    ) -> Result<(), Fault> {
         let said = || self.said.telling_line().map(|line| format!(" ({line})"));
         let said = || said().unwrap_or_default();
-        if let Some(status) = ended {
+        let (name, came) = (&self.name, ranks - missing.len());
+        if let Some(status) = locked(&self.child).0.try_wait()? {
             let how = how(status).unwrap_or_else(|| "ended".into());
-            let sentence = format!("{} {how} before its ranks had come{}", self.name, said());
-            return Err(Fault::new(sentence));
+            let who = if came == 0 { "its ranks".into() } else { numbered(missing) };
+            return Err(Fault::new(format!("{name} {how} before {who} had come{}", said())));
         }
-        let seconds = GREETING.as_secs();
-        ensure!(
-            Instant::now() < deadline,
-            Fault::new(format!("{} started no ranks within {seconds} s{}", self.name, said()))
-        );
-        Ok(())
+        if Instant::now() < deadline {
+            return Ok(());
+        }
+        let sentence = match came {
+            0 => format!("{name} started no ranks within {} s{}", GREETING.as_secs(), said()),
+            _ => format!(
+                "{name} started {came} of {ranks} ranks: {} did not come within {} s{}",
+                numbered(missing),
+                TOGETHER.as_secs(),
+                said()
+            ),
+        };
+        Err(Fault::new(format!(
+            "{sentence}; its command (--mpirun) must start {ranks} on this host with '-n {ranks}'"
+        )))
+    }
+
+    /// Which of the named ranks has ended the others, in words: a launcher ends all of them when
+    /// one is gone. Which connection was seen to end first says less than what the launcher said.
+    pub fn first_gone(&self, names: &[String], seen: Option<String>) -> Option<String> {
+        let named = culprit(&self.said.text(), names.len()).and_then(|rank| names.get(rank));
+        named
+            .map(|who| format!("{who} was gone first"))
+            .or(seen.map(|who| format!("the connection of {who} was seen to end first")))
+    }
+
+    /// Kills its ranks that are left: one that is stuck in a call of its library does not see that
+    /// its channel is closed, and a launcher that is killed leaves it.
+    fn kill_ranks(&self) {
+        for process in &self.ranks {
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
     }
 
     /// Waits for the launcher's exit for this time, then kills it; describes an exit that was not
@@ -145,11 +195,46 @@ impl Launch {
             return None;
         }
         let Ok(Exit::Done(status)) = exit else {
+            self.kill_ranks();
             return Some(format!("{} did not exit and was killed", self.name));
         };
         let line = self.said.telling_line().map(|line| format!(" ({line})")).unwrap_or_default();
         Some(format!("{} {}{line}", self.name, how(status)?))
     }
+}
+
+impl Drop for Launch {
+    fn drop(&mut self) {
+        self.kill_ranks();
+    }
+}
+
+/// The ranks that have not come.
+fn missing(arrived: &[Option<UnixStream>]) -> Vec<usize> {
+    let places = arrived.iter().enumerate();
+    places.filter(|(_, place)| place.is_none()).map(|(rank, _)| rank).collect()
+}
+
+/// Ranks in a sentence.
+fn numbered(ranks: &[usize]) -> String {
+    match ranks {
+        [one] => format!("rank {one}"),
+        [first, ..] => format!("rank {first} and {} others", ranks.len() - 1),
+        [] => "no rank".into(),
+    }
+}
+
+/// What launchers and libraries say before the number of a rank that has ended the others.
+const BEFORE_A_RANK: [&str; 3] = ["invoked on rank ", "process rank ", "(rank "];
+
+/// The rank of so many that has ended the others, by what was said. The process that MPICH's
+/// launcher names is that of rank 0, whichever was killed.
+fn culprit(said: &str, ranks: usize) -> Option<usize> {
+    let after = |mark: &&str| {
+        let (_, text) = said.split_once(*mark)?;
+        text.split(|sign: char| !sign.is_ascii_digit()).next()?.parse::<usize>().ok()
+    };
+    BEFORE_A_RANK.iter().find_map(after).filter(|rank| *rank < ranks)
 }
 
 /// How a launcher failed. An agent that has reported why it refuses exits with 2 or 3.
@@ -184,7 +269,7 @@ fn command(words: &[String], program: &Path, ranks: usize) -> Result<Command, Fa
 /// Takes a connection of a rank: of this user, and with the secret.
 fn admit(mut socket: UnixStream, known: &[u8; 32]) -> io::Result<(usize, UnixStream)> {
     socket.set_nonblocking(false)?;
-    let peer = rustix::net::sockopt::socket_peercred(&socket)?;
+    let peer = socket_peercred(&socket)?;
     let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
     ensure!(peer.uid == rustix::process::getuid(), denied());
     socket.set_read_timeout(Some(PROOF))?;
@@ -212,6 +297,20 @@ mod tests {
         let said = "sh ended with code 213 before its ranks had come (no slots for you)";
         assert_eq!(fault.to_string(), said);
         assert!(started("exit 0").to_string().starts_with("sh ended before"));
+    }
+
+    #[test]
+    fn the_rank_that_ended_the_others_is_found_in_a_launcher_s_words() {
+        for (said, rank) in [
+            ("MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith", Some(1)),
+            ("mpirun noticed that process rank 0 with PID 0 on node vm exited on", Some(0)),
+            ("Abort(7) on node 1 (rank 1 in comm 0): application called MPI_Abort(", Some(1)),
+            ("=   PID 71 RUNNING AT vm\n=   EXIT CODE: 9\n", None),
+            ("process rank 5 is none of two", None),
+            ("no slots", None),
+        ] {
+            assert_eq!(culprit(said, 2), rank, "{said}");
+        }
     }
 
     #[test]

@@ -165,6 +165,14 @@ impl Agent {
         Ok(agent)
     }
 
+    /// The launch that it is a rank of.
+    pub fn launch(&self) -> Option<Arc<Launch>> {
+        match &self.process {
+            Process::Rank(launch) => Some(Arc::clone(launch)),
+            Process::Child(_) => None,
+        }
+    }
+
     /// Gives it another rank and role; its messages go to `tx` from now on.
     pub fn reassign(&mut self, rank: usize, role: Role, tx: SyncSender<AgentMessage>) {
         self.role = role;

@@ -49,15 +49,30 @@ impl Tail {
     }
 
     /// The last line that says something of this run: launchers frame what they say by lines of
-    /// dashes, and MPICH's ends with advice.
+    /// dashes, and end with advice. The line of a rank that aborts all says most.
     pub fn telling_line(&self) -> Option<String> {
+        let kept = self.text();
+        let aborts = |line: &str| ABORTS.iter().any(|aborts| line.contains(aborts));
+        let decisive = last_line_with(kept.as_bytes(), aborts);
+        decisive.or_else(|| last_line_with(kept.as_bytes(), is_telling))
+    }
+
+    /// All that is kept.
+    pub fn text(&self) -> String {
         let _ = self.last_line();
-        last_line_with(&locked(&self.kept), is_telling)
+        String::from_utf8_lossy(&locked(&self.kept)).into_owned()
     }
 }
 
-/// What MPICH's launcher says whatever has happened.
-const ADVICE: [&str; 2] = ["Please see the FAQ page", "This typically refers to a problem"];
+/// What launchers say whatever has happened: MPICH's, and Open MPI's of `MPI_Abort`.
+const ADVICE: [&str; 4] = [
+    "Please see the FAQ page",
+    "This typically refers to a problem",
+    "You may or may not see output from other processes",
+    "exactly when Open MPI kills them",
+];
+/// What Open MPI and MPICH say of a rank that calls `MPI_Abort`.
+const ABORTS: [&str; 2] = ["MPI_ABORT was invoked", "application called MPI_Abort"];
 
 fn is_telling(line: &str) -> bool {
     line.contains(char::is_alphanumeric) && !ADVICE.iter().any(|advice| line.starts_with(advice))
@@ -85,6 +100,13 @@ mod tests {
                      debugging suggestions\n=====\n";
         let line = last_line_with(said, is_telling);
         assert_eq!(line.as_deref(), Some("THE EXIT STRING: Killed (signal 9)"));
+        let said = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith \
+                    errorcode 7.\n\nNOTE: invoking MPI_ABORT causes Open MPI to kill all MPI \
+                    processes.\nYou may or may not see output from other processes, depending \
+                    on\nexactly when Open MPI kills them.\n";
+        let tail = Tail::of(std::io::Cursor::new(said));
+        let line = tail.telling_line().unwrap_or_default();
+        assert_eq!(line, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD");
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl<'a> Round<'a> {
             self.ranks[rank].send(&ToAgent::Open(case, assignment));
         }
         let patience = self.case.setup_time();
-        self.each_answer(patience, "opening its endpoints", |rank, message| {
+        self.each_answer(patience, "opening endpoints", |rank, message| {
             let FromAgent::Opened(addresses) = message else { return Err(rank.unexpected()) };
             rank.addresses = addresses;
             Ok(())
@@ -254,15 +254,28 @@ impl<'a> Round<'a> {
                     take(&mut self.ranks[rank], message)?;
                 }
                 None if left.is_zero() => {
-                    let seconds = patience.as_secs_f64();
-                    return Err(Fault::new(format!(
-                        "an agent did not finish {step} within {seconds} s"
-                    )));
+                    let who = self.names_of(&missing);
+                    return Err(Fault::Late { who, step: step.into(), patience });
                 }
                 None => {}
             }
         }
         Ok(())
+    }
+
+    /// The ranks that are marked, in words: up to two of them.
+    fn names_of(&self, marked: &[bool]) -> String {
+        let ranks: Vec<usize> = (0..marked.len()).filter(|rank| marked[*rank]).collect();
+        match ranks[..] {
+            [one] => self.name_of(one),
+            [one, other] => format!("{} and {}", self.name_of(one), self.name_of(other)),
+            _ => format!("{} of {} agents", ranks.len(), marked.len()),
+        }
+    }
+
+    fn name_of(&self, rank: usize) -> String {
+        let on = self.told_apart(rank).map(|host| format!(" on {host}")).unwrap_or_default();
+        format!("the {}{on}", self.ranks[rank].role.name())
     }
 
     /// The next message of an agent, if it comes before the next check. A refusal, and the end of a
@@ -280,8 +293,8 @@ impl<'a> Round<'a> {
         let (role, host) = (self.ranks[rank].role, self.told_apart(rank));
         match message {
             Ok(FromAgent::Refused { wrong_use, sentence }) => {
-                let on = host.map(|host| format!(" on {host}")).unwrap_or_default();
-                Err(Fault::of_agent(wrong_use, format!("the {}{on}: {sentence}", role.name())))
+                let sentence = format!("{}: {sentence}", self.name_of(rank));
+                Err(Fault::of_agent(wrong_use, sentence))
             }
             Ok(message) => Ok(Some((rank, message))),
             Err(error) => Err(Fault::Gone { role, host, why: error.to_string() }),
@@ -459,12 +472,13 @@ impl<'a> Round<'a> {
         };
         let fault = fault.filter(|fault| self.began.is_none() || !is_planned(fault));
         let fault = fault.or_else(|| self.keep_agents().err());
+        let names: Vec<_> = (0..self.ranks.len()).map(|rank| self.name_of(rank)).collect();
         // An agent that waits until its last message is read could not exit.
         drop(self.rx);
         // Ranks of one launch end together.
         self.ranks.iter_mut().filter_map(|rank| rank.agent.as_mut()).for_each(Agent::hang_up);
         let first = fault.as_ref().and_then(Fault::gone);
-        let first = first.filter(|_| self.conditions.launcher(self.case).is_some());
+        let launch = self.ranks.iter().find_map(|rank| rank.agent.as_ref()?.launch());
         let mut deaths = Vec::new();
         for rank in order {
             let rank = &mut self.ranks[rank];
@@ -472,9 +486,9 @@ impl<'a> Round<'a> {
             let agent = rank.agent.take().filter(|_| !rank.is_broken);
             deaths.extend(agent.and_then(|agent| agent.end(self.case.queue_time())));
         }
-        // A launcher ends all its ranks when one is gone, and not every one says which.
+        let first = launch.and_then(|launch| launch.first_gone(&names, first));
         if let (Some(death), Some(first)) = (deaths.first_mut(), first) {
-            *death = format!("{death}; {first} was gone first");
+            *death = format!("{death}; {first}");
         }
         (self.ranks, Fault::with_deaths(fault, deaths))
     }

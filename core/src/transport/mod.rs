@@ -400,6 +400,11 @@ pub trait Endpoint: Any + Send {
     /// computes. Neither hands over arrivals nor reports completions.
     fn progress(&mut self) {}
 
+    /// Whether this process must call `progress` while the other end accesses its memory.
+    fn serves_by_progress(&self) -> bool {
+        false
+    }
+
     // Control side: not called between two stamps.
 
     /// Peers that were rejected since the connection, beside those of [`Connected`].

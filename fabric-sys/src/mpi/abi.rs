@@ -49,6 +49,8 @@ pub struct Constants {
     pub max: usize,
     /// `MPI_REQUEST_NULL`.
     pub request_null: usize,
+    /// `MPI_INFO_NULL`.
+    pub info_null: usize,
     /// `MPI_ERRORS_RETURN`.
     pub errors_return: usize,
     /// `MPI_STATUS_IGNORE`.
@@ -68,6 +70,7 @@ const MPICH: Constants = Constants {
     sum: 0x5800_0003,
     max: 0x5800_0001,
     request_null: 0x2c00_0000,
+    info_null: 0x1c00_0000,
     errors_return: 0x5400_0001,
     status_ignore: 1,
     thread_serialized: 2,
@@ -83,6 +86,7 @@ const STANDARD: Constants = Constants {
     sum: 0x21,
     max: 0x23,
     request_null: 0x180,
+    info_null: 0x130,
     errors_return: 0x143,
     status_ignore: 0,
     thread_serialized: 2048,
@@ -112,6 +116,7 @@ fn open_mpi(library: &Library) -> Option<Constants> {
         sum: object("ompi_mpi_op_sum")?,
         max: object("ompi_mpi_op_max")?,
         request_null: object("ompi_request_null")?,
+        info_null: object("ompi_mpi_info_null")?,
         errors_return: object("ompi_mpi_errors_return")?,
         status_ignore: 0,
         thread_serialized: 2,
@@ -135,8 +140,8 @@ mod tests {
     fn no_two_handles_of_a_kind_are_the_same() {
         for table in [MPICH, STANDARD] {
             let Constants { comm_world, byte, double, int64, sum, max, .. } = table;
-            let (null, handler) = (table.request_null, table.errors_return);
-            let mut handles = [comm_world, byte, double, int64, sum, max, null, handler];
+            let Constants { request_null: null, info_null, errors_return: handler, .. } = table;
+            let mut handles = [comm_world, byte, double, int64, sum, max, null, info_null, handler];
             handles.sort_unstable();
             assert!(handles.windows(2).all(|two| two[0] != two[1]), "{table:?}");
             assert!(table.thread_serialized < table.thread_multiple, "{table:?}");

@@ -4,6 +4,7 @@
 
 mod abi;
 mod collectives;
+mod windows;
 
 pub use abi::{Abi, Constants};
 pub use collectives::Collectives;
@@ -11,6 +12,7 @@ use libloading::Library;
 use libloading::os::unix;
 use std::ffi::{c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
+pub use windows::Windows;
 
 /// `MPI_SUCCESS`, the same in all.
 pub const MPI_SUCCESS: c_int = 0;
@@ -152,6 +154,8 @@ pub struct Mpi {
     pub call: Functions,
     /// Its collective operations.
     pub collectives: Collectives,
+    /// Its operations on memory of other ranks.
+    pub windows: Windows,
     /// The constants of its ABI.
     pub constants: Constants,
     /// Which ABI it has.
@@ -199,7 +203,8 @@ impl Mpi {
         let constants = Constants::of(abi, library).ok_or_else(wrong)?;
         let call = Functions::load(library, &file)?;
         let collectives = Collectives::load(library, &file)?;
-        Ok(Mpi { call, collectives, constants, abi, version, file })
+        let windows = Windows::load(library, &file)?;
+        Ok(Mpi { call, collectives, windows, constants, abi, version, file })
     }
 
     /// What a code of an error means, in the library's words.

@@ -103,18 +103,22 @@ const OSU_WORDS: &[Word] = &[
     command(&["osu_iallreduce", "osu_ialltoall"], "collective --nonblocking", ""),
     command(&["osu_mbw_mr"], "bandwidth --threads N", "threads instead of pairs of ranks"),
     command(&["osu_multi_lat", "osu_latency_mt"], "latency --threads N", "threads, not ranks"),
-    command(&["osu_put_latency"], "latency --transport verbs --operation write", ""),
-    command(&["osu_get_latency"], "latency --transport verbs --operation read", "`rtt`"),
-    command(&["osu_put_bw"], "bandwidth --transport verbs --operation write", ""),
-    command(&["osu_get_bw"], "bandwidth --transport verbs --operation read", ""),
+    command(
+        &["osu_put_latency"],
+        "latency --transport mpi --operation write",
+        "a ping-pong that the other end sees, not the time of one put and its flush",
+    ),
+    command(&["osu_get_latency"], "latency --transport mpi --operation read", "`rtt`"),
+    command(&["osu_put_bw"], "bandwidth --transport mpi --operation write", ""),
+    command(&["osu_get_bw"], "bandwidth --transport mpi --operation read", ""),
     command(
         &["osu_fop_latency"],
-        "latency --transport verbs --operation fetch_add --size 8",
+        "latency --transport mpi --operation fetch_add --size 8",
         "`rtt`",
     ),
     command(
         &["osu_cas_latency"],
-        "latency --transport verbs --operation compare_swap --size 8",
+        "latency --transport mpi --operation compare_swap --size 8",
         "`rtt`",
     ),
     command(

@@ -3,25 +3,32 @@
 //! * Control: this file, `process`, which is this process as a rank of its launch, and
 //!   `launcher`, the command that starts the ranks.
 //! * Data: `endpoint`, over `queue`, which keeps requests in the order of posting, and
-//!   `memory`; `collective`, the operations of all ranks.
+//!   `memory`; `remote`, operations on the other rank's memory, over `window`; `beside`, what two
+//!   ends tell each other beside the messages; `collective`, the operations of all ranks.
 //!
 //! A message is an `MPI_Isend` into an `MPI_Irecv` that was posted before. MPI bounds neither what
 //! a sender has on its way nor what waits unexpected at a receiver, so that a stream's receiver
 //! tells its sender how much it has taken, by messages with a tag of their own.
 
+mod beside;
 mod collective;
 mod endpoint;
 mod launcher;
 mod memory;
 mod process;
 mod queue;
+mod remote;
+mod window;
 
 use super::*;
-use crate::options::OptionDef;
+use crate::options::{OptionDef, names};
 use crate::units::Bytes;
+use beside::Line;
 use collective::CollectiveEndpoint;
 pub use endpoint::MpiEndpoint;
+use fabric_sys::mpi::Mpi;
 use process::{Process, Tags};
+use remote::RemoteEndpoint;
 
 /// Most bytes of the buffers that messages arrive in, beyond two.
 const RECEIVE_BYTES: usize = 16 << 20;
@@ -47,10 +54,17 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     about: "messages between two MPI ranks, by any MPI library that is installed",
     largest: Bytes::MIB.0 * 64,
     between_hosts: true,
-    traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both, Traffic::Collective],
-    settings: &[MPIRUN, LIBRARY],
-    path: "MPI_Isend, whatever way the MPI library takes, MPI_Test of a posted MPI_Irecv",
-    memory_beside_slots: |setup| (receives(setup) * memory::stride(setup.size)) as u64,
+    traffic: &[
+        Traffic::Echo { every: 1 },
+        Traffic::Forward,
+        Traffic::Both,
+        Traffic::OneSided,
+        Traffic::Collective,
+    ],
+    settings: &[settings::OPERATION, MPIRUN, LIBRARY],
+    path: "MPI_Isend, whatever way the MPI library takes, MPI_Test of a posted MPI_Irecv; or \
+           MPI_Put, MPI_Get or an atomic, and MPI_Win_flush",
+    memory_beside_slots,
     launcher: Some(launcher::command),
     found: launcher::found,
     leave: process::leave,
@@ -66,7 +80,65 @@ fn check(request: &TransportRequest<'_>) -> Result<(), String> {
         "mpi does not support --wait {}: MPI has no descriptor to sleep on; use --wait busy",
         wait.name()
     );
+    let (operation, size) = (request.settings.operation(), request.size);
+    ensure!(
+        OPERATIONS.contains(&operation),
+        "mpi does not support --operation {}, since its operations carry no immediate value: use \
+         {}",
+        operation.name(),
+        names(OPERATIONS)
+    );
+    ensure!(
+        request.traffic != Traffic::Collective || operation == Operation::Send,
+        "collective does not support --operation: its operations are those of --collective"
+    );
+    ensure!(
+        !operation.is_atomic() || size == 8,
+        "--size {size} B is not allowed with --operation {}: use 8, the size of an atomic",
+        operation.name()
+    );
     Ok(())
+}
+
+/// Refuses what ends Open MPI 4.1.4 by SIGSEGV at the target, in a program of a few lines too, and
+/// windows of several threads, which wait for each other there.
+fn check_sound(mpi: &Mpi, setup: &Setup) -> Result<()> {
+    let operation = setup.settings.operation();
+    ensure!(
+        setup.threads == 1 || !mpi.version.starts_with("Open MPI"),
+        SetupError::NotAllowed(format!(
+            "{} makes no windows in several threads at once: use --threads 1, or --operation send",
+            mpi.version
+        ))
+    );
+    let is_sound = operation != Operation::CompareSwap || !mpi.version.starts_with("Open MPI v4");
+    ensure!(
+        is_sound,
+        SetupError::NotAllowed(format!(
+            "{} crashes in MPI_Compare_and_swap: use --operation fetch_add, or another MPI",
+            mpi.version
+        ))
+    );
+    Ok(())
+}
+
+/// What a post can do.
+const OPERATIONS: &[Operation] = &[
+    Operation::Send,
+    Operation::Write,
+    Operation::Read,
+    Operation::FetchAdd,
+    Operation::CompareSwap,
+];
+
+/// The buffers of arrivals, or the window.
+fn memory_beside_slots(setup: &Setup) -> u64 {
+    let receives = receives(setup);
+    let bytes = match setup.settings.operation() {
+        Operation::Send => receives.saturating_mul(memory::stride(setup.size)),
+        _ => remote::window_bytes(setup, receives),
+    };
+    bytes as u64
 }
 
 /// Buffers for messages that arrive: twice those of a window, since the memory of one that has
@@ -127,8 +199,18 @@ fn open(setup: &Setup) -> Result<Opening> {
             let endpoint = CollectiveEndpoint::new(process, &setup);
             return Ok(Connected { effective_settings, ..Connected::new(endpoint) });
         }
-        effective_settings.push(("posted_receives".into(), receives.to_string()));
-        let endpoint = MpiEndpoint::connect(process, &setup, receives, (rank, tags, theirs))?;
+        let (line, tags) = (Line::new(process, rank), (tags, theirs));
+        let operation = setup.settings.operation();
+        effective_settings.push(("operation".into(), operation.name().into()));
+        if operation == Operation::Send {
+            effective_settings.push(("posted_receives".into(), receives.to_string()));
+            let endpoint = MpiEndpoint::connect(line, &setup, receives, tags)?;
+            return Ok(Connected { effective_settings, ..Connected::new(endpoint) });
+        }
+        check_sound(&process.mpi, &setup)?;
+        let bytes = remote::window_bytes(&setup, receives);
+        effective_settings.push(("window_bytes".into(), bytes.to_string()));
+        let endpoint = RemoteEndpoint::connect(line, &setup, receives, tags)?;
         Ok(Connected { effective_settings, ..Connected::new(endpoint) })
     }))
 }
