@@ -122,12 +122,11 @@ pub fn run_over_set<L: CompiledOverSet>(
     mut context: AnyContext<'_, '_, EndpointSet<Box<dyn Endpoint>>>,
     measured: &L,
 ) -> Ended {
-    if let AnyClock::Tsc = context.clock {
-        if let Some(ended) = run_set_apart::<ShmEndpoint, L>(&mut context, measured) {
-            return ended;
-        }
-    }
-    measured.run(context)
+    let ended = match context.clock {
+        AnyClock::Tsc => run_set_apart::<ShmEndpoint, L>(&mut context, measured),
+        AnyClock::Kernel(_) | AnyClock::Virtual(_) => None,
+    };
+    ended.unwrap_or_else(|| measured.run(context))
 }
 
 /// Runs a loop where all endpoints are an `E`.

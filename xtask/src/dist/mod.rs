@@ -107,10 +107,8 @@ impl Release {
         let path = std::env::var("PATH").unwrap_or_default();
         let home = output(Command::new("sh").args(["-c", "echo ${CARGO_HOME:-$HOME/.cargo}"]))?;
         // Panics name source files: not by where they are on this machine.
-        let [own, cargo] = [(self.root.display().to_string(), "."), (home, "/cargo")]
+        let flags = [(self.root.display().to_string(), "."), (home, "/cargo")]
             .map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
-        // Functions that came out alike are kept once.
-        let flags = [own, cargo, "-Clink-arg=-Wl,--icf=all".into()];
         let Version(major, minor) = GLIBC;
         run(Command::new(tools.join("bin/cargo-zigbuild"))
             .args(["zigbuild", "--locked", "--profile", "dist", "--bin", "wiregauge", "--target"])
