@@ -21,6 +21,8 @@ macro_rules! ensure {
 
 pub mod units;
 
+mod maps;
+
 pub mod options;
 
 pub mod warning;

@@ -22,6 +22,7 @@ use crate::loops::schedule::Generator;
 use crate::loops::stamper::{self, Stamper};
 use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
 use crate::loops::{Loop, LoopContext};
+use crate::maps::map_of;
 use crate::plan::Case;
 use crate::sample::arena::{Arena, Row};
 use crate::sample::recorder::{MessageCounts, Recorder};
@@ -222,7 +223,7 @@ impl RoleRunner {
         });
         let counters = connections.final_counters().into_iter();
         let outcome = Outcome {
-            counters: counters.chain(by_device).chain(role_loop.finish()).collect(),
+            counters: map_of(counters.chain(by_device).chain(role_loop.finish())),
             rejected_peers: connections.rejected_peers(),
             ended,
             counts,

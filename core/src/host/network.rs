@@ -1,6 +1,7 @@
 //! Network interfaces and the kernel's settings that a transport's figures depend on.
 
 use super::Tree;
+use crate::maps::map_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -78,7 +79,7 @@ pub(super) fn sysctls(tree: &Tree) -> BTreeMap<String, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         Some((name.to_string(), words.join(" ")))
     };
-    SYSCTLS.split(' ').filter_map(entry).collect()
+    map_of(SYSCTLS.split(' ').filter_map(entry))
 }
 
 #[cfg(test)]

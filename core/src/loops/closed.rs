@@ -1,7 +1,7 @@
 //! The closed loop: the next burst is sent when the last has been answered. `latency` is this loop;
 //! `oneway` without a schedule is this loop with stamps at the server too.
 
-use super::compiled::Compiled;
+use super::compiled::{Compiled, ForVerbs};
 use super::deadline::Deadline;
 use super::waiter::{Waited, Waiter, await_arrivals};
 use super::{Ended, Loop, LoopContext, Scope, payload, plain, stamper};
@@ -27,6 +27,8 @@ impl Taker for () {
 pub struct RoundTrips(pub Role);
 
 impl Compiled for RoundTrips {
+    const FOR_VERBS: ForVerbs = ForVerbs::Lean;
+
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match self.0 {
             Role::Client | Role::Node => client(context),

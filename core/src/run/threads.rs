@@ -2,6 +2,7 @@
 
 use crate::control::protocol::Outcome;
 use crate::host::ResourceUse;
+use crate::maps::map_of;
 use crate::record::schema::{RoundEnd, Usage};
 use crate::run::running_rank::ThreadResult;
 use crate::transport::counter::{self, CounterValue};
@@ -43,7 +44,7 @@ pub(super) fn usage(parts: &[ThreadResult]) -> Usage {
         pinned: all(|outcome| outcome.pinned.is_ok()),
         locked: all(|outcome| outcome.locked.is_ok()),
         effective_settings: in_common(parts),
-        final_counters: counters.into_iter().map(|(name, it)| (name, it.to_string())).collect(),
+        final_counters: map_of(counters.into_iter().map(|(name, it)| (name, it.to_string()))),
     }
 }
 
@@ -52,7 +53,7 @@ fn in_common(parts: &[ThreadResult]) -> BTreeMap<String, String> {
     let is_common = |setting: &&(String, String)| {
         others.iter().all(|other| other.effective_settings.contains(setting))
     };
-    first.effective_settings.iter().filter(is_common).cloned().collect()
+    map_of(first.effective_settings.iter().filter(is_common).cloned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What an end has counted when a round is over.
 
+use crate::maps::map_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,6 +40,17 @@ impl fmt::Display for CounterValue {
             CounterValue::Text(text) => f.write_str(text),
         }
     }
+}
+
+/// What stands before the name of a port's counter.
+pub const PREFIX: &str = "counter.";
+
+/// The counters of a port that moved. All ends of this host see them.
+pub fn moved(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> FinalCounters {
+    map_of(now.iter().filter_map(|(name, now)| {
+        let more = now.wrapping_sub(before.get(name).copied().unwrap_or(0));
+        (more != 0).then(|| (format!("{PREFIX}{name}"), CounterValue::OfPort(more)))
+    }))
 }
 
 /// Counters of several ends, as those of one.

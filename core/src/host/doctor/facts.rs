@@ -2,6 +2,7 @@
 
 use super::examined::Examined;
 use crate::host::format_cpus;
+use crate::maps::map_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The settings of a host that figures depend on.
@@ -36,7 +37,7 @@ pub(super) fn of(examined: &Examined) -> BTreeMap<String, String> {
     let mitigations =
         mitigations.map(|(name, state)| (format!("mitigation {name}"), state.clone()));
     let sysctls = environment.sysctls.iter().map(|(name, value)| (name.clone(), value.clone()));
-    let mut all: BTreeMap<String, String> = named.chain(mitigations).chain(sysctls).collect();
+    let mut all = map_of(named.chain(mitigations).chain(sysctls));
     for adapter in &examined.adapters {
         let name = &adapter.interface.name;
         let own = [

@@ -16,7 +16,7 @@ impl PatternExecution for Latency {
 struct OneSided(Role);
 
 impl Compiled for OneSided {
-    const FOR_VERBS: ForVerbs = ForVerbs::Remote;
+    const FOR_VERBS: ForVerbs = ForVerbs::LeanRemote;
 
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match self.0 {

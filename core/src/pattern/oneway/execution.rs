@@ -31,7 +31,7 @@ struct OneWay {
 }
 
 impl Compiled for OneWay {
-    const FOR_VERBS: ForVerbs = ForVerbs::Sends;
+    const FOR_VERBS: ForVerbs = ForVerbs::LeanSend;
 
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
         match (self.role, &context.generator) {

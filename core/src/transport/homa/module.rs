@@ -6,7 +6,7 @@
 use super::abi::{BPAGE, LARGEST};
 use crate::host::Tree;
 use crate::transport::NamedValues;
-use crate::transport::counter::{CounterValue, FinalCounters};
+use crate::transport::counter::{self, CounterValue, FinalCounters, PREFIX};
 use crate::warning::Warning;
 use std::collections::BTreeMap;
 
@@ -17,9 +17,6 @@ const SETTINGS: &str = "/proc/sys/net/homa";
 const METRICS: &str = "/proc/net/homa_metrics";
 /// What stands among the counters and is none: clocks, and the number of the core that follows.
 const NO_COUNTERS: [&str; 6] = ["time_cycles", "time_ns", "rdtsc_cycles", "cpu_khz", "cpu", "core"];
-/// Before the name of a counter in the record.
-const PREFIX: &str = "counter.";
-
 /// Packets that were sent again after a timeout ...
 const RESENT: &str = "resent_packets";
 /// ... and that arrived and were thrown away.
@@ -61,11 +58,7 @@ impl Metrics {
 
     /// What has been counted since: those that moved. All ends on this host see them.
     pub fn since(&self, before: &Metrics) -> FinalCounters {
-        let moved = self.0.iter().filter_map(|(name, now)| {
-            let more = now.wrapping_sub(before.0.get(name).copied().unwrap_or(0));
-            (more != 0).then(|| (format!("{PREFIX}{name}"), CounterValue::OfPort(more)))
-        });
-        moved.collect()
+        counter::moved(&before.0, &self.0)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::memory::Memory;
 use super::process::{Process, Tags};
+use crate::maps::map_of;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use crate::transport::{Link, Result, SetupError};
 use fabric_sys::mpi::{MPI_SUCCESS, Status};
@@ -109,7 +110,7 @@ impl Line {
     /// The call that failed.
     pub fn counters(&self) -> FinalCounters {
         let failed = self.failed.iter().map(|why| ("error.mpi", why.clone()));
-        failed.map(|(name, why)| (name.to_string(), CounterValue::Text(why))).collect()
+        map_of(failed.map(|(name, why)| (name.to_string(), CounterValue::Text(why))))
     }
 }
 

@@ -1,12 +1,9 @@
 //! What the kernel counts at a port: read before and after, kept as differences.
 
 use crate::host::Tree;
-use crate::transport::counter::{CounterValue, FinalCounters};
+use crate::transport::counter::{self, CounterValue, FinalCounters, PREFIX};
 use crate::warning::Warning;
 use std::collections::BTreeMap;
-
-/// What stands before a counter's name in the record.
-const PREFIX: &str = "counter.";
 
 /// Counters of messages for which no receive was posted, by the kernel's drivers: of the end to
 /// which they came (`out_of_buffer` of mlx5, `sent_rnr_err` and before Linux 6.5 `send_rnr_err` of
@@ -85,13 +82,7 @@ impl Counters {
 
     /// What has been counted since: those that moved, by name.
     fn since(&self, before: &Counters) -> FinalCounters {
-        let moved = self.counts.iter().filter_map(|(name, now)| {
-            let before = before.counts.get(name).copied().unwrap_or(0);
-            let difference = now.wrapping_sub(before);
-            let name = format!("{PREFIX}{name}");
-            (difference != 0).then_some((name, CounterValue::OfPort(difference)))
-        });
-        moved.collect()
+        counter::moved(&before.counts, &self.counts)
     }
 }
 
