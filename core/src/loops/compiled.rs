@@ -47,7 +47,7 @@ pub enum ForVerbs {
     LeanSend,
     /// For those on a lean path that work on the other end's memory.
     LeanRemote,
-    /// For none: its messages wait for a schedule or an answer.
+    /// For none, nor for `null`: its messages wait for a schedule or an answer.
     None,
 }
 
@@ -84,8 +84,7 @@ pub fn run<L: Compiled>(
     let polls = !context.waiter.sleeps();
     if let (AnyClock::Tsc, true) = (context.clock, polls) {
         let ended = run_apart::<ShmEndpoint, L>(&mut context, measured)
-            .or_else(|| run_apart::<NullEndpoint, L>(&mut context, measured))
-            .or_else(|| run_apart_for_verbs(&mut context, measured));
+            .or_else(|| run_apart_otherwise(&mut context, measured));
         if let Some(ended) = ended {
             return ended;
         }
@@ -93,16 +92,19 @@ pub fn run<L: Compiled>(
     measured.run(context)
 }
 
-fn run_apart_for_verbs<L: Compiled>(
+fn run_apart_otherwise<L: Compiled>(
     context: &mut AnyContext<'_, '_, Box<dyn Endpoint>>,
     measured: &mut L,
 ) -> Option<Ended> {
     // Constants, so that copies which no loop takes are not compiled.
-    let mut ended = None;
-    if const { !matches!(L::FOR_VERBS, ForVerbs::LeanRemote | ForVerbs::None) } {
-        ended = run_apart::<LeanEndpoint<LeanSend>, L>(context, measured);
+    if const { matches!(L::FOR_VERBS, ForVerbs::None) } {
+        return None;
     }
-    if const { !matches!(L::FOR_VERBS, ForVerbs::LeanSend | ForVerbs::None) } {
+    let mut ended = run_apart::<NullEndpoint, L>(context, measured);
+    if const { !matches!(L::FOR_VERBS, ForVerbs::LeanRemote) } {
+        ended = ended.or_else(|| run_apart::<LeanEndpoint<LeanSend>, L>(context, measured));
+    }
+    if const { !matches!(L::FOR_VERBS, ForVerbs::LeanSend) } {
         ended = ended.or_else(|| run_apart::<LeanEndpoint<LeanRemote>, L>(context, measured));
     }
     if const { matches!(L::FOR_VERBS, ForVerbs::All) } {

@@ -4,6 +4,7 @@
 //! each round a [`Density`]. Nothing here estimates: a point of a curve is a sample, a cell of a
 //! density is a count. [`TAIL_STEP`] and [`BINS_PER_DECADE`] say what is lost.
 
+use crate::maps::map_of;
 use crate::record::schema::{Metric, Record, Run};
 use crate::sample::{Flags, RoundSamples, Sample};
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,8 +148,7 @@ fn reduce_all(
     record: &Record,
     rounds: &mut dyn Iterator<Item = Result<RoundSamples, String>>,
 ) -> Reduced {
-    let mut runs: BTreeMap<u32, Open<'_>> =
-        record.runs.iter().map(|run| (run.index, Open::new(run))).collect();
+    let mut runs = map_of(record.runs.iter().map(|run| (run.index, Open::new(run))));
     let many = runs.values().map(|open| open.metrics.len()).sum::<usize>() > MANY_CURVES;
     let mut out =
         Reduced { tail_step: if many { COARSE_STEP } else { TAIL_STEP }, ..Reduced::default() };

@@ -1,6 +1,7 @@
 //! What the machine counted while its CPUs were watched: interrupts, steal time, SMIs.
 
 use crate::host::Tree;
+use crate::maps::map_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -99,7 +100,7 @@ fn steal(text: &str, cpus: &[u32]) -> BTreeMap<u32, f64> {
         let jiffies: f64 = words.nth(7)?.parse().ok()?;
         cpus.contains(&cpu).then_some((cpu, jiffies * JIFFY_NS))
     };
-    text.lines().filter(|line| !line.starts_with("cpu ")).filter_map(of_line).collect()
+    map_of(text.lines().filter(|line| !line.starts_with("cpu ")).filter_map(of_line))
 }
 
 /// The register of a CPU, where root may read it and the module `msr` is loaded.

@@ -11,6 +11,7 @@
 
 mod memory;
 
+use crate::maps::map_of;
 use aya::maps::{HashMap, Map};
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError};
@@ -314,7 +315,7 @@ impl Tracer {
             let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
             text.chars().filter(|c| !c.is_control()).collect()
         };
-        map.iter().flatten().map(|(tid, bytes)| (tid, name(bytes))).collect()
+        map_of(map.iter().flatten().map(|(tid, bytes)| (tid, name(bytes))))
     }
 }
 
@@ -363,5 +364,5 @@ fn interrupts() -> BTreeMap<u32, String> {
         let device = words.last()?.to_owned();
         Some((number.parse().ok()?, format!("IRQ {number} ({device})")))
     };
-    text.lines().filter_map(line).collect()
+    map_of(text.lines().filter_map(line))
 }

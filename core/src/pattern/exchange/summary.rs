@@ -1,6 +1,7 @@
 //! What a run of an exchange shows beside its rates: each connection and node, how fair the shares
 //! are, and how they change over time. The record has it as the run's `details`.
 
+use crate::maps::map_of;
 use crate::pattern::prelude::*;
 use crate::stats::rate::rate;
 
@@ -262,7 +263,7 @@ fn over_time<'a>(
         lines.truncate(MOST_NODES);
     }
     let seconds = round.seconds / BINS as f64;
-    let place: BTreeMap<_, usize> = lines.iter().copied().zip(0..).collect();
+    let place = map_of(lines.iter().copied().zip(0_usize..));
     let mut rates = vec![vec![0.0; BINS]; lines.len()];
     for sample in samples {
         let (from, to) = (sender(sample), sample.thread);

@@ -4,6 +4,7 @@ use super::draws::Draws;
 use super::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
 use super::spec::CPERF_LINK;
 use super::{Rpc, Slowdown, Spec, cases};
+use crate::maps::map_of;
 use crate::pattern::load;
 use crate::pattern::prelude::*;
 use crate::record::schema::Figure;
@@ -307,7 +308,7 @@ fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<Mea
 fn together(by_size: &BySize, sizes: &[OfSize]) -> Vec<Vec<f64>> {
     let of_round = |(round, order): (usize, &Vec<u32>)| {
         let times = |of: &OfSize| Some((of.size, by_size.times[&of.size].get(round)?.iter()));
-        let mut times: BTreeMap<u32, _> = sizes.iter().filter_map(times).collect();
+        let mut times = map_of(sizes.iter().filter_map(times));
         order.iter().filter_map(|size| times.get_mut(size)?.next().copied()).collect()
     };
     by_size.order.iter().enumerate().map(of_round).collect()
