@@ -19,7 +19,8 @@ mod transports;
 mod workplace;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 23] = [
+const STAGES: [&str; 24] = [
+    "maps",
     "units",
     "options",
     "warning",

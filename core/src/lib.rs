@@ -19,9 +19,10 @@ macro_rules! ensure {
     };
 }
 
-pub mod units;
+#[doc(hidden)]
+pub mod maps;
 
-mod maps;
+pub mod units;
 
 pub mod options;
 

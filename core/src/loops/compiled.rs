@@ -51,8 +51,8 @@ pub enum ForVerbs {
     None,
 }
 
-/// The same over several endpoints. Its wait mode is looked at once a wait, and a message over verbs
-/// costs more than the calls through a table.
+/// The same over several endpoints. Its wait mode is looked at once a wait, and a message over
+/// verbs costs more than the calls through a table.
 pub trait CompiledOverSet {
     /// Runs it over these.
     fn run<E: Endpoint, C: Clock>(
