@@ -157,7 +157,7 @@ const GPCNET_WORDS: &[Word] = &[
     command(&["incast congestors"], "exchange --chaotic --schedule incast --degree N", ""),
     command(
         &["congestion impact factor"],
-        "impact latency --size 8",
-        "with an interval; allreduce: `impact collective`",
+        "impact latency",
+        "with an interval; `--size 8` for its messages; allreduce: `impact collective`",
     ),
 ];
