@@ -53,7 +53,8 @@ fn a_victim_is_measured_alone_and_beside_each_congestor_in_turns() {
         assert_eq!(median.factor.is_some(), both.is_some(), "{median:?}");
         if let Some((under, alone)) = both {
             assert!((median.factor.unwrap().0 / (under / alone) - 1.0).abs() < 1e-9);
-            assert!(said.contains(&format!("Under {name}, half_rtt is that alone ")), "{said}");
+            assert!(said.contains(&format!("Under {name}, half_rtt is ")), "{said}");
+            assert!(said.contains(" times that alone at p50"), "{said}");
         }
         let congestor = &record.runs[impact.beside[0] as usize];
         assert_eq!(congestor.case.pattern, "exchange");

@@ -53,7 +53,8 @@ pub fn answer(record: &Record) -> Vec<String> {
         let parts: Vec<String> =
             impact.factors.iter().filter(said).filter_map(sentence_part).collect();
         let (name, parts) = (&impact.congestor, parts.join("; "));
-        (!parts.is_empty()).then(|| format!("Under {name}, {metric} is that alone {parts}."))
+        let parts = parts.replacen(" times", " times that alone", 1);
+        (!parts.is_empty()).then(|| format!("Under {name}, {metric} is {parts}."))
     };
     record.impacts.iter().filter_map(line).collect()
 }
