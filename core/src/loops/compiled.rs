@@ -40,8 +40,8 @@ pub trait Compiled {
 pub enum ForVerbs {
     /// For all: its figure is a rate, and lists of requests take 100 ns a message.
     All,
-    /// For those on a lean path: its figure is the time of one message, 600 ns at least, and what is
-    /// not lean takes longer than the calls through a table.
+    /// For those on a lean path: its figure is the time of one message, 600 ns at least, and what
+    /// is not lean takes longer than the calls through a table.
     Lean,
     /// For those on a lean path that send.
     LeanSend,
