@@ -109,8 +109,7 @@ pub fn of_program(about: &str, commands: &[(Group, &str, &str)]) -> String {
     let rows = rows.map(|(group, name, about)| (group.name(), *name, *about));
     format!(
         "{}\n\n\
-         Usage: wiregauge [OPTIONS]          measure every transport here, in a minute\n       \
-         wiregauge COMMAND [OPTIONS]\n\n{}\n\
+         Usage: wiregauge [COMMAND] [OPTIONS]  without one: every transport, in a minute\n\n{}\n\
          Options of a command: wiregauge COMMAND -h; all of them: wiregauge help COMMAND.\n\
          Of a transport: wiregauge help tcp. Words of other tools: wiregauge help iperf3.\n",
         clause(about),
