@@ -138,7 +138,8 @@ def _stream(operation: str, count: int) -> list[Subject]:
             group,
             f"--operation {operation} --size {STREAM_SIZE} --window {DEPTH} --send-depth {DEPTH}"
             + (f" --receive-depth {DEPTH}" if receives else "")
-            + " --signal-every 1 --wait busy",
+            # perftest sends all messages from one buffer and receives them into another.
+            + " --same-buffer --signal-every 1 --wait busy",
             parse.wiregauge_bandwidth,
             "B/s",
             "mean",

@@ -100,22 +100,21 @@ fn check_attributes(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses what memory that is not this host's cannot: the CPU neither reads nor writes it.
+/// Refuses what payloads that the CPU neither reads nor writes cannot.
 fn check_memory(request: &TransportRequest<'_>) -> Result<(), String> {
     let TransportRequest { traffic, settings, reads_payloads, .. } = *request;
-    let Some(kind) = MemoryKind::foreign(settings) else { return Ok(()) };
+    let Some(by) = MemoryKind::unread(settings) else { return Ok(()) };
     ensure!(
         !reads_payloads,
-        "--memory {kind} keeps payloads where the CPU neither writes nor reads them: leave --check \
-         out, and use latency, oneway or bandwidth"
+        "{by} keeps payloads where the CPU neither writes nor reads them: leave --check out, and use \
+         latency, oneway or bandwidth"
     );
-    let given = ["huge-pages", "stamp-send"].into_iter().find(|name| settings.flag(name));
+    let is_foreign = MemoryKind::foreign(settings).is_some();
+    let given = ["stamp-send", "huge-pages"].into_iter().find(|name| settings.flag(name));
     let given = given.or(on_demand(settings).map(|_| "on-demand"));
     let given = given.or(inline(settings).filter(|bytes| *bytes > 0).map(|_| "inline"));
-    if let Some(name) = given {
-        return Err(format!(
-            "--{name} does not work with --memory {kind}: use --memory host, or leave it out"
-        ));
+    if let Some(name) = given.filter(|name| is_foreign || *name == "stamp-send") {
+        return Err(format!("--{name} does not work with {by}: leave one of the two out"));
     }
     let operation = settings.operation();
     if traffic == Traffic::OneSided {
@@ -123,13 +122,13 @@ fn check_memory(request: &TransportRequest<'_>) -> Result<(), String> {
     }
     ensure!(
         operation != Operation::Write,
-        "--memory {kind} does not support --operation write here, since its receiver polls memory: \
-         use --operation send or write_imm, or bandwidth"
+        "{by} does not support --operation write here, since its receiver polls memory: use \
+         --operation send or write_imm, or bandwidth"
     );
     ensure!(
         Numbered::of(settings).is_some(),
-        "--memory {kind} with --operation send numbers messages in the order of their arrival: use \
-         one queue pair of --service rc, xrc or dc, or --operation send_imm, which sends the number"
+        "{by} with --operation send numbers messages in the order of their arrival: use one queue \
+         pair of --service rc, xrc or dc, or --operation send_imm, which sends the number"
     );
     Ok(())
 }
@@ -259,6 +258,24 @@ mod tests {
             assert!(of(echo, &[unordered], false).unwrap_err().contains("send_imm"));
             assert_eq!(of(echo, &[unordered, ("operation", "send_imm")], false), Ok(()));
         }
+    }
+
+    #[test]
+    fn one_buffer_keeps_no_payload_that_could_be_read() {
+        let of = |traffic, more: &[(&str, &str)], reads_payloads| {
+            let values = [&[("same-buffer", "on")], more].concat();
+            let settings = &Settings::of_values(values).unwrap();
+            let (size, wait) = (64, Wait::Busy);
+            check(&TransportRequest { size, wait, traffic, settings, reads_payloads })
+        };
+        for fits in [("inline", "64"), ("huge-pages", "on"), ("on-demand", "explicit")] {
+            assert_eq!(of(Traffic::Forward, &[fits], false), Ok(()));
+        }
+        assert!(of(Traffic::Forward, &[], true).unwrap_err().starts_with("--same-buffer keeps"));
+        let stamped = of(Traffic::Forward, &[("stamp-send", "on")], false).unwrap_err();
+        assert!(stamped.contains("does not work with --same-buffer"), "{stamped}");
+        assert!(of(Traffic::Forward, &[("operation", "write")], false).is_err());
+        assert_eq!(of(Traffic::OneSided, &[("operation", "write")], false), Ok(()));
     }
 
     #[test]

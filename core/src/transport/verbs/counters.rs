@@ -4,6 +4,8 @@ use crate::host::Tree;
 use crate::transport::counter::{self, CounterValue, FinalCounters, PREFIX};
 use crate::warning::Warning;
 use std::collections::BTreeMap;
+use std::sync::Once;
+use std::time::Duration;
 
 /// Counters of messages for which no receive was posted, by the kernel's drivers: of the end to
 /// which they came (`out_of_buffer` of mlx5, `sent_rnr_err` and before Linux 6.5 `send_rnr_err` of
@@ -49,6 +51,17 @@ pub fn warnings(counters: &FinalCounters) -> Vec<Warning> {
         most(NOT_READY).map(|(count, counter)| Warning::ReceiverNotReady { count, counter });
     let dropped = most(DROPPED).map(|(count, counter)| Warning::PortDrops { count, counter });
     not_ready.into_iter().chain(dropped).collect()
+}
+
+/// How long a port's counters may lag behind a send that fails: Soft-RoCE counts a port that goes
+/// down when the kernel has told it, after the first send that finds no way.
+const LAG: Duration = Duration::from_millis(200);
+
+/// Waits until the ports have counted why a link has failed: once, since all ends of a process fail
+/// together.
+pub fn settle() {
+    static SETTLED: Once = Once::new();
+    SETTLED.call_once(|| std::thread::sleep(LAG));
 }
 
 /// The counters of one port at one time.

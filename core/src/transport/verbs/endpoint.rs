@@ -6,7 +6,7 @@
 
 use super::address::Address;
 use super::cm::Connection;
-use super::counters::Counters;
+use super::counters::{self, Counters};
 use super::errors::Errors;
 use super::lent::Lent;
 use super::memory::{Memory, Ring};
@@ -48,6 +48,8 @@ pub(super) struct EndpointConfig {
     pub polling: CallStyle,
     /// Every n-th send of a queue pair makes a completion.
     pub signal_every: u64,
+    /// Whether a message that arrives says that all sends before it have completed.
+    pub answered: bool,
     /// Sends that may be on their way, over all queue pairs.
     pub send_depth: u64,
     /// Receives of each queue pair.
@@ -455,6 +457,9 @@ impl Endpoint for VerbsEndpoint {
     /// Errors, and what the port has counted since the connection.
     fn final_counters(&self) -> FinalCounters {
         let mut all = self.errors.counters();
+        if matches!(self.link, Link::Failed(_)) {
+            counters::settle();
+        }
         all.extend(self.before.moved());
         all
     }

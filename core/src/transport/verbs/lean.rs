@@ -63,6 +63,7 @@ impl<L: Lean> LeanEndpoint<L> {
         let (key, _) = end.memory.registration.keys();
         let (opcode, _) = codes_of(end.config.operation);
         let (pair, inline) = (end.queues.pairs[0].raw(), end.queues.inline);
+        let answered = end.config.answered;
         let (layout, base) = (end.memory.layout, end.memory.address(0));
         let header = if end.has_header() { GRH } else { 0 };
         LeanEndpoint {
@@ -73,14 +74,16 @@ impl<L: Lean> LeanEndpoint<L> {
             calls: unsafe { DataPath::of(pair) },
             sends: prepared::sends(opcode, key, &towards(&end)),
             receives: prepared::receives(&layout, base, key, header),
-            order: Single::new(end.config.send_depth, end.config.signal_every, inline),
+            order: Single::new(end.config.send_depth, end.config.signal_every, inline, answered),
             flags: if inline { IBV_SEND_INLINE } else { 0 },
             idle: 0,
             handed: [0; MOST_EVENTS],
             handed_count: 0,
             watches: end.config.watches_memory,
             header: header as u32,
-            lends: !L::REMOTE && !inline,
+            // The next message says that the answer is there, and comes before this receive is used
+            // again: others were posted before it.
+            lends: !L::REMOTE && !inline && !answered,
             lent: Lent::of(layout.arriving),
             operation: PhantomData,
             end,
@@ -381,6 +384,9 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
                 }
             }
         }
+        if !events.arrivals().is_empty() {
+            self.order.arrived();
+        }
         if self.order.awaits() {
             self.reap();
         }
@@ -414,6 +420,7 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
             return polled;
         };
         self.idle = 0;
+        self.order.arrived();
         Polled { arrival: Some(arrival), completed: self.take_completed(), link: Link::Up }
     }
 

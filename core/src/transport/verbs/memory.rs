@@ -27,7 +27,8 @@ pub struct Layout {
     pub sending: usize,
     /// Slots for arrivals.
     pub arriving: usize,
-    /// From one sending slot to the next: the payload and the marker of a write.
+    /// From one sending slot to the next: the payload and the marker of a write. As `arrive_stride`
+    /// nothing where all are in one place.
     send_stride: usize,
     /// From one arrival to the next, which a writer must know.
     pub arrive_stride: usize,
@@ -35,6 +36,7 @@ pub struct Layout {
     arrivals_at: usize,
     /// Where the first payload of an arrival is: a cache line further where a header comes first.
     first_arrival_at: usize,
+    bytes: usize,
 }
 
 impl Layout {
@@ -53,16 +55,20 @@ impl Layout {
             arrive_stride,
             arrivals_at,
             first_arrival_at,
+            bytes: arrivals_at + arriving * arrive_stride,
         }
+    }
+
+    /// The same with all sending slots in one place, and all arrivals in another.
+    pub fn in_one_buffer(self) -> Layout {
+        let one = Layout::new(self.size, 1, 1, self.first_arrival_at > self.arrivals_at);
+        let Layout { sending, arriving, .. } = self;
+        Layout { sending, arriving, send_stride: 0, arrive_stride: 0, ..one }
     }
 
     /// What it takes at most: in huge pages.
     pub fn mapped_bytes(&self) -> usize {
-        self.bytes().next_multiple_of(HUGE_PAGE)
-    }
-
-    fn bytes(&self) -> usize {
-        self.arrivals_at + self.arriving * self.arrive_stride
+        self.bytes.next_multiple_of(HUGE_PAGE)
     }
 
     /// That of one of `parts` ends that share the arrivals and have as many sending slots each,
@@ -149,7 +155,7 @@ pub struct Memory {
 impl Memory {
     /// Maps, touches and registers it.
     pub fn new(adapter: &Adapter, layout: Layout, kind: MemoryKind) -> Result<Memory> {
-        let mapping = Arc::new(map(layout.bytes(), adapter.settings.flag("huge-pages"))?);
+        let mapping = Arc::new(map(layout.bytes, adapter.settings.flag("huge-pages"))?);
         let mut access = IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS;
         if adapter.settings.flag("relaxed-ordering") {
             access |= IBV_ACCESS_RELAXED_ORDERING;
@@ -171,7 +177,7 @@ impl Memory {
                 (made, None, base as u64, "ibv_reg_mr")
             }
             _ => {
-                let made = foreign::register(adapter, kind, layout.bytes(), access)?;
+                let made = foreign::register(adapter, kind, layout.bytes, access)?;
                 let Registered { registration, keeper, address, way } = made;
                 (registration, Some(keeper), address, way)
             }
@@ -331,8 +337,19 @@ mod tests {
             let header = if headed { GRH } else { 0 };
             assert!(layout.arrival_at(0) - header >= layout.sending_at(2) + size);
             assert!(layout.arrival_at(1) - header > layout.arrival_at(0) + size);
-            assert!(layout.arrival_at(3) + size < layout.bytes());
+            assert!(layout.arrival_at(3) + size < layout.bytes);
             assert_eq!(layout.arrival_at(1) % LINE, 0);
+        }
+    }
+
+    #[test]
+    fn one_buffer_has_all_slots_in_one_place_and_takes_no_more_than_one_of_each() {
+        for headed in [false, true] {
+            let layout = Layout::new(4096, 128, 512, headed).in_one_buffer();
+            assert_eq!((layout.sending_at(127), layout.sending), (layout.sending_at(0), 128));
+            assert_eq!((layout.arrival_at(511), layout.arriving), (layout.arrival_at(0), 512));
+            assert!(layout.sending_at(0) + 4096 < layout.arrival_at(0));
+            assert!((layout.arrival_at(0) + 4096..5 * 4096).contains(&layout.bytes));
         }
     }
 

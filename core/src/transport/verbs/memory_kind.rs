@@ -55,6 +55,13 @@ impl MemoryKind {
         asked.map_or(MemoryKind::Host, |both| *both.of(role))
     }
 
+    /// The option by which the CPU neither reads nor writes payloads, as it is typed: memory that
+    /// is not main memory, or one buffer for all messages.
+    pub fn unread(settings: &Settings) -> Option<String> {
+        let foreign = MemoryKind::foreign(settings).map(|kind| format!("--memory {kind}"));
+        foreign.or_else(|| settings.flag("same-buffer").then(|| "--same-buffer".into()))
+    }
+
     /// The memory of the client, else of the server, that is not main memory.
     pub fn foreign(settings: &Settings) -> Option<MemoryKind> {
         let both = [Role::Client, Role::Server].map(|role| MemoryKind::of(settings, role));

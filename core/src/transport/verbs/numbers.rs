@@ -1,5 +1,5 @@
 //! The numbers of messages whose payloads the CPU does not read, since they are in memory that is
-//! not this host's (`--memory`).
+//! not this host's (`--memory`) or in one buffer (`--same-buffer`).
 //!
 //! Nothing of a message is known here but its completion. Its number is that of the message's post
 //! at the other end: the order of arrival where the service keeps it, else what the adapter carries
@@ -61,7 +61,7 @@ impl Numbers {
     /// arrives.
     pub fn of(setup: &Setup, slots: u64) -> Option<Box<Numbers>> {
         let settings = &setup.settings;
-        MemoryKind::foreign(settings).filter(|_| setup.traffic != Traffic::OneSided)?;
+        MemoryKind::unread(settings).filter(|_| setup.traffic != Traffic::OneSided)?;
         let every = match (setup.traffic, setup.role) {
             (Traffic::Echo { every }, Role::Client) => u64::from(every.max(1)),
             _ => 1,

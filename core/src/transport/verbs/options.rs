@@ -152,6 +152,7 @@ pub const TABLE: OptionTable = &[
     .per_end()
     .default("host"),
     OptionDef::flag("huge-pages", "Register memory of huge pages (2 MiB)"),
+    OptionDef::flag("same-buffer", "Send from one buffer and receive into one, as perftest does"),
     OptionDef::one_of("mtu", || vec!["256", "512", "1024", "2048", "4096"], "Path MTU in bytes")
         .metavar("N")
         .default_note("the smaller of the two ports' MTUs"),

@@ -12,6 +12,8 @@ pub(super) struct Single {
     /// Whether a payload was copied when it was posted. It may then be written again at once, in
     /// the order of the sends that make a completion.
     copies: bool,
+    /// Whether a message that arrives answers all sends before it: they have completed by then.
+    answered: bool,
     /// Sends that may be on their way.
     depth: u64,
     /// Sends that were taken.
@@ -26,12 +28,13 @@ pub(super) struct Single {
     pub retired: u64,
     /// The first send that has not completed and makes a completion.
     next_signalled: u64,
-    /// Sends below this one count as completed once they are posted.
+    /// Sends below this one count as completed once they are posted: those that have completed,
+    /// that were answered, or whose payloads are copied.
     free: u64,
     /// The sends before a signalled nothing that is on its way.
     asked_after: Option<u64>,
     /// Sends below this one are ordinary: there is room for them, they make no completion, they
-    /// count as completed once they are posted, and none is staged before them.
+    /// count as completed once they are posted or answered, and none is staged before them.
     pub ordinary: u64,
     /// Sends that were taken and not yet handed to the adapter.
     pub staged: u64,
@@ -41,11 +44,13 @@ pub(super) struct Single {
 
 impl Single {
     /// For so many sends on their way, of which every n-th makes a completion.
-    pub fn new(depth: u64, every: u64, inline: bool) -> Single {
+    pub fn new(depth: u64, every: u64, inline: bool, answered: bool) -> Single {
         let every = every.max(1);
+        let copies = inline && every > 1;
         let mut single = Single {
             every,
-            copies: inline && every > 1,
+            copies,
+            answered: answered && !copies && every > 1,
             depth,
             posted: 0,
             limit: 0,
@@ -67,7 +72,17 @@ impl Single {
     #[inline(always)]
     pub fn take_ordinary(&mut self) {
         self.posted += 1;
-        self.done += 1;
+        self.done += u32::from(self.copies);
+    }
+
+    /// Notes that a message has arrived.
+    #[inline(always)]
+    pub fn arrived(&mut self) {
+        if self.answered {
+            let posted = self.posted - self.staged;
+            self.done += posted.saturating_sub(self.free) as u32;
+            self.free = self.free.max(posted);
+        }
     }
 
     /// Whether a send may be taken that goes alone, each of which makes a completion.
@@ -113,7 +128,7 @@ impl Single {
 
     #[inline(always)]
     fn ordinary_below(&self) -> u64 {
-        match self.copies && self.staged == 0 {
+        match (self.copies || self.answered) && self.staged == 0 {
             true => self.next_signalled.min(self.limit),
             false => 0,
         }
@@ -175,7 +190,7 @@ impl Single {
             };
         }
         self.limit = self.retired + self.depth;
-        self.free = if self.copies { self.next_signalled } else { self.retired };
+        self.free = if self.copies { self.next_signalled } else { self.retired.max(self.free) };
         self.ordinary = self.ordinary_below();
         self.done += (self.counted() - before) as u32;
     }
@@ -207,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_copied_payload_is_free_before_the_next_that_makes_a_completion() {
-        let mut single = Single::new(8, 4, true);
+        let mut single = Single::new(8, 4, true, false);
         let signalled: Vec<_> = (0..5).map(|_| take(&mut single)).collect();
         assert_eq!(signalled, [false, false, false, true, false]);
         assert_eq!((single.free, single.limit, single.awaits()), (3, 8, true));
@@ -219,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_report_has_what_completed_since_the_last() {
-        let mut single = Single::new(8, 4, true);
+        let mut single = Single::new(8, 4, true, false);
         // Ordinary ones are handed over at once, staged ones with the list.
         assert_eq!(single.ordinary, 3);
         single.take_ordinary();
@@ -236,14 +251,49 @@ mod tests {
 
     #[test]
     fn no_send_is_ordinary_whose_payload_is_read_later_or_for_which_there_is_no_room() {
-        assert_eq!(Single::new(8, 4, false).ordinary, 0);
-        assert_eq!(Single::new(8, 1, true).ordinary, 0);
-        assert_eq!(Single::new(2, 4, true).ordinary, 2);
+        assert_eq!(Single::new(8, 4, false, false).ordinary, 0);
+        assert_eq!(Single::new(8, 1, true, false).ordinary, 0);
+        assert_eq!(Single::new(2, 4, true, false).ordinary, 2);
+    }
+
+    #[test]
+    fn what_was_answered_has_completed_and_its_completion_counts_no_second_time() {
+        let mut single = Single::new(8, 3, false, true);
+        assert_eq!(single.ordinary, 2);
+        for _ in 0..2 {
+            single.take_ordinary();
+            assert_eq!(single.report(), 0);
+            single.arrived();
+            assert_eq!(single.report(), 1);
+        }
+        assert!(take(&mut single));
+        single.hand_over();
+        single.arrived();
+        assert_eq!((single.report(), single.awaits()), (1, true));
+        single.completed(2);
+        single.settle();
+        assert_eq!((single.report(), single.retired, single.ordinary), (0, 3, 5));
+        // One whose completion comes before its answer.
+        single.take_ordinary();
+        single.ask();
+        single.completed(NOTHING);
+        single.settle();
+        single.arrived();
+        assert_eq!(single.report(), 1);
+    }
+
+    #[test]
+    fn an_arrival_is_no_answer_where_nothing_says_so() {
+        let mut single = Single::new(8, 3, false, false);
+        take(&mut single);
+        single.hand_over();
+        single.arrived();
+        assert_eq!((single.report(), single.ordinary), (0, 0));
     }
 
     #[test]
     fn a_tail_is_asked_for_once_and_counts_what_was_posted_by_then() {
-        let mut single = Single::new(8, 8, false);
+        let mut single = Single::new(8, 8, false, false);
         (0..3).for_each(|_| assert!(!take(&mut single)));
         assert!(single.is_silent());
         single.ask();
@@ -263,7 +313,7 @@ mod tests {
             every in 1u64..9, steps in proptest::collection::vec(0usize..6, 0..60)
         ) {
             let mut order = Order::new(1, every);
-            let mut single = Single::new(100, every, true);
+            let mut single = Single::new(100, every, true, false);
             let mut coming = std::collections::VecDeque::new();
             let mut reported = 0;
             for step in steps {
@@ -292,7 +342,7 @@ mod tests {
         fn completions_one_by_one_are_those_of_a_list(
             every in 1u64..4, steps in proptest::collection::vec(any::<bool>(), 0..100)
         ) {
-            let (mut one, mut list) = (Single::new(9, every, false), Single::new(9, every, false));
+            let (mut one, mut list) = (Single::new(9, every, false, false), Single::new(9, every, false, false));
             let mut coming = std::collections::VecDeque::new();
             for posts in steps {
                 if posts && one.posted < one.limit {
@@ -318,7 +368,7 @@ mod tests {
         fn whatever_the_completions_say_nothing_overflows(
             every in 1u64..9, requests in proptest::collection::vec(any::<u64>(), 0..50)
         ) {
-            let mut single = Single::new(64, every, false);
+            let mut single = Single::new(64, every, false, false);
             for request in requests {
                 single.take();
                 single.completed(request);
