@@ -50,6 +50,8 @@ pub(super) struct EndpointConfig {
     pub signal_every: u64,
     /// Whether a message that arrives says that all sends before it have completed.
     pub answered: bool,
+    /// Whether a completion is mostly there when the next message arrives, and of no use before.
+    pub reaps_late: bool,
     /// Sends that may be on their way, over all queue pairs.
     pub send_depth: u64,
     /// Receives of each queue pair.

@@ -23,6 +23,12 @@ use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
+/// Polls without a message after which completions are looked for, where they come with the next
+/// message.
+const REAP_AFTER: u32 = 4;
+/// Looks of one such poll at the memory in which the next message comes.
+const LOOKS: u32 = 16;
+
 /// A connected end with a lean path.
 pub struct LeanEndpoint<L: Lean> {
     /// What is connected, and its memory.
@@ -44,6 +50,8 @@ pub struct LeanEndpoint<L: Lean> {
     handed_count: usize,
     /// Whether messages are seen in memory.
     watches: bool,
+    /// As [`EndpointConfig::reaps_late`](super::endpoint::EndpointConfig::reaps_late).
+    reaps_late: bool,
     /// Bytes that come before a message.
     header: u32,
     /// Whether the adapter reads an answer from where the message arrived.
@@ -80,6 +88,7 @@ impl<L: Lean> LeanEndpoint<L> {
             handed: [0; MOST_EVENTS],
             handed_count: 0,
             watches: end.config.watches_memory,
+            reaps_late: end.config.reaps_late,
             header: header as u32,
             // The next message says that the answer is there, and comes before this receive is used
             // again: others were posted before it.
@@ -354,7 +363,7 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
         if self.order.posted < self.order.ordinary {
             self.write_send(0, slot, length, 0);
             self.order.take_ordinary();
-        } else if self.order.takes_alone() {
+        } else if self.order.posted < self.order.alone {
             self.write_send(0, slot, length, IBV_SEND_SIGNALED);
             self.order.take_alone();
             if slot.has_arrived() && self.lends {
@@ -403,6 +412,10 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
     #[inline(always)]
     fn poll_one(&mut self, _: &mut Events) -> Polled {
         let arrival = if L::REMOTE {
+            if self.reaps_late {
+                // Nothing else is to come, and a look costs less than what a poll is besides.
+                let _ = (0..LOOKS).any(|_| self.end.is_next_written());
+            }
             self.watch_one()
         } else {
             self.give_back();
@@ -410,8 +423,9 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
         };
         // Twice, and not once before the match: the compiler then looks at the arrival once.
         let Some(arrival) = arrival else {
-            let polled =
-                Polled { arrival: None, completed: self.take_completed(), link: self.end.link };
+            let looks = !self.reaps_late || self.idle % REAP_AFTER == REAP_AFTER - 1;
+            let completed = if looks { self.take_completed() } else { 0 };
+            let polled = Polled { arrival: None, completed, link: self.end.link };
             if polled.any() {
                 self.idle = 0;
             } else {

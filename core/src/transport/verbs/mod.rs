@@ -393,6 +393,7 @@ impl HalfOpen {
             polling: options::polling(settings),
             signal_every: signal_every(most),
             answered: false,
+            reaps_late: false,
             send_depth: depth * u64::from(depths.pairs),
             receives: depths.receive as usize,
             watches_memory: operation == Operation::Write && !one_sided,
@@ -405,27 +406,25 @@ impl HalfOpen {
             sleeps_for_sends: settings.text("send-wait") == Some("block") && receives_nothing,
             patience: patience.and_then(|span| span.duration().try_into().ok()),
         };
-        match self.answers_complete() && lean_operation(&config, &self.queues).is_some() {
-            true => EndpointConfig {
+        match self.takes_turns() && lean_operation(&config, &self.queues).is_some() {
+            true if operation == Operation::Send => EndpointConfig {
                 answered: true,
                 signal_every: signal_every(depth.div_ceil(2)),
                 ..config
             },
-            false => config,
+            // Not of writes: over Soft-RoCE a ping-pong takes twice as long if the next is posted
+            // before the last has completed, and perftest awaits each.
+            is_lean => EndpointConfig { reaps_late: is_lean, ..config },
         }
     }
 
     /// Whether a message that arrives says that the last send has completed: each is answered, one
     /// is on its way, and the service loses none, so the answer is none to an earlier one. An end
     /// that sleeps has to hear of its last send too, and not from a later message.
-    ///
-    /// Not of writes: over Soft-RoCE a ping-pong takes twice as long if the next is posted before
-    /// the last has completed, and perftest awaits each.
-    fn answers_complete(&self) -> bool {
+    fn takes_turns(&self) -> bool {
         let Setup { traffic, window, wait, .. } = self.setup;
         let alone = traffic == Traffic::Echo { every: 1 } && window == 1 && !wait.sleeps();
-        let sends = self.own.operation == Operation::Send;
-        alone && sends && self.own.service == Service::Rc && self.depths.receives > 1
+        alone && self.own.service == Service::Rc && self.depths.receives > 1
     }
 
     /// What tells the number of a message, where payloads are not read.

@@ -4,6 +4,9 @@
 /// The work request that carries nothing.
 pub const NOTHING: u64 = u64::MAX;
 
+/// No number of a send.
+const NEVER: u64 = NOTHING - 1;
+
 /// The sends of the one queue pair, numbered from 0.
 #[derive(Debug)]
 pub(super) struct Single {
@@ -36,6 +39,12 @@ pub(super) struct Single {
     /// Sends below this one are ordinary: there is room for them, they make no completion, they
     /// count as completed once they are posted or answered, and none is staged before them.
     pub ordinary: u64,
+    /// Where each send makes a completion: sends below this one may go alone, as there is room for
+    /// them and none is staged before them.
+    pub alone: u64,
+    /// Where each send makes a completion and none is staged: the number of the oldest that has not
+    /// completed.
+    next_alone: u64,
     /// Sends that were taken and not yet handed to the adapter.
     pub staged: u64,
     /// Sends that have completed since the last report.
@@ -61,6 +70,8 @@ impl Single {
             free: 0,
             asked_after: None,
             ordinary: 0,
+            alone: 0,
+            next_alone: NEVER,
             staged: 0,
             done: 0,
         };
@@ -85,13 +96,7 @@ impl Single {
         }
     }
 
-    /// Whether a send may be taken that goes alone, each of which makes a completion.
-    #[inline(always)]
-    pub fn takes_alone(&self) -> bool {
-        self.every == 1 && self.staged == 0 && self.posted < self.limit
-    }
-
-    /// Takes such a send, which is handed over at once.
+    /// Takes a send that goes alone, is handed over at once and makes a completion.
     #[inline(always)]
     pub fn take_alone(&mut self) {
         self.signals += 1;
@@ -114,7 +119,7 @@ impl Single {
         }
         self.posted += 1;
         self.staged += 1;
-        self.ordinary = 0;
+        (self.ordinary, self.alone, self.next_alone) = (0, 0, NEVER);
     }
 
     /// Notes that all staged sends are handed to the adapter.
@@ -123,7 +128,16 @@ impl Single {
         let before = self.counted();
         self.staged = 0;
         self.done += (self.counted() - before) as u32;
+        self.look_ahead();
+    }
+
+    /// Works out what a post and a poll read of a queue in which nothing is staged.
+    #[inline(always)]
+    fn look_ahead(&mut self) {
         self.ordinary = self.ordinary_below();
+        let is_alone = self.every == 1 && self.staged == 0;
+        (self.alone, self.next_alone) =
+            if is_alone { (self.limit, self.retired) } else { (0, NEVER) };
     }
 
     #[inline(always)]
@@ -166,12 +180,14 @@ impl Single {
     /// send makes one, it is mostly that of the oldest.
     #[inline(always)]
     pub fn settle_one(&mut self, request: u64) {
-        if self.every == 1 && request == self.retired && self.awaited != 0 {
+        if request == self.next_alone && self.awaited != 0 {
             self.awaited -= 1;
-            self.retired += 1;
-            self.next_signalled = self.retired;
+            self.next_alone += 1;
+            self.retired = self.next_alone;
+            self.next_signalled = self.next_alone;
+            self.free = self.next_alone;
             self.limit += 1;
-            self.free = self.retired;
+            self.alone = self.limit;
             self.done += 1;
         } else {
             self.completed(request);
@@ -191,7 +207,7 @@ impl Single {
         }
         self.limit = self.retired + self.depth;
         self.free = if self.copies { self.next_signalled } else { self.retired.max(self.free) };
-        self.ordinary = self.ordinary_below();
+        self.look_ahead();
         self.done += (self.counted() - before) as u32;
     }
 
@@ -348,7 +364,7 @@ mod tests {
                 if posts && one.posted < one.limit {
                     let number = one.posted;
                     coming.extend(take(&mut list).then_some(number));
-                    match one.takes_alone() {
+                    match one.posted < one.alone {
                         true => one.take_alone(),
                         false => one.take(),
                     }
