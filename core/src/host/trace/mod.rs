@@ -16,24 +16,24 @@ use aya::maps::{HashMap, Map};
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
+use flate2::read::ZlibDecoder;
 use memory::Memory;
 use std::collections::BTreeMap;
-
-/// Bytes that an ELF reader may take for words.
-macro_rules! include_bytes_aligned {
-    ($path:literal) => {{
-        #[repr(C, align(32))]
-        struct Aligned<B: ?Sized>(B);
-        static ALIGNED: &Aligned<[u8]> = &Aligned(*include_bytes!($path));
-        &ALIGNED.0
-    }};
-}
+use std::io::Read;
 
 /// Bytes of /proc/interrupts that are read: a line of 10 bytes a CPU for each of 2000 interrupts.
 const MOST_TEXT: u64 = 16 << 20;
 
-/// The programs, made by `xtask bpf`.
-static OBJECT: &[u8] = include_bytes_aligned!("stamps.bpf.o");
+/// The programs, made by `xtask bpf` and compressed by `build.rs`.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stamps.bpf.o.z"));
+
+/// The object of the programs.
+fn object() -> Result<Vec<u8>, TraceError> {
+    let mut object = Vec::new();
+    let read = ZlibDecoder::new(OBJECT).read_to_end(&mut object);
+    read.map_err(|error| TraceError::NotAllowed(whole(&error)))?;
+    Ok(object)
+}
 
 crate::options::named_enum! {
     /// A trace point, in the order of the numbers in `stamps.bpf.h` (from 1).
@@ -233,7 +233,7 @@ impl Tracer {
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
             .map_max_entries("stamps", slots.saturating_mul(memory::cpus()))
-            .load(OBJECT)
+            .load(&object()?)
             .map_err(|error| TraceError::NotAllowed(whole(&error)))?;
         let memory = Memory::map(&ebpf, slots)?;
         let (mut programs, mut missing) = (Vec::new(), Vec::new());

@@ -106,8 +106,8 @@ fn check_memory(request: &TransportRequest<'_>) -> Result<(), String> {
     let Some(by) = MemoryKind::unread(settings) else { return Ok(()) };
     ensure!(
         !reads_payloads,
-        "{by} keeps payloads where the CPU neither writes nor reads them: leave --check out, and use \
-         latency, oneway or bandwidth"
+        "{by} keeps payloads where the CPU neither writes nor reads them: leave --check out, and \
+         use latency, oneway or bandwidth"
     );
     let is_foreign = MemoryKind::foreign(settings).is_some();
     let given = ["stamp-send", "huge-pages"].into_iter().find(|name| settings.flag(name));

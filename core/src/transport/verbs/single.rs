@@ -358,7 +358,8 @@ mod tests {
         fn completions_one_by_one_are_those_of_a_list(
             every in 1u64..4, steps in proptest::collection::vec(any::<bool>(), 0..100)
         ) {
-            let (mut one, mut list) = (Single::new(9, every, false, false), Single::new(9, every, false, false));
+            let of = || Single::new(9, every, false, false);
+            let (mut one, mut list) = (of(), of());
             let mut coming = std::collections::VecDeque::new();
             for posts in steps {
                 if posts && one.posted < one.limit {
