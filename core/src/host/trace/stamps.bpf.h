@@ -93,6 +93,7 @@ enum kind {
 	QDISC,
 	DROPPED,
 	NAPI,
+	FREQUENCY,
 };
 
 /* A stamp, as `Stamp` in mod.rs has it. */
@@ -115,7 +116,10 @@ struct stamp {
 
 struct position {
 	u64 next;
-	u64 padding[7];
+	u64 softirq_ns; /* since when this CPU does the network's work */
+	u64 packets;    /* packets of ours that it has seen */
+	u64 packets_before;
+	u64 padding[4];
 };
 
 /* Shared with the program, as `Shared` in memory.rs has it. */
