@@ -47,13 +47,6 @@ INLINE int is_our_reader(struct shared *s, struct task_struct *task, struct sock
 	return 1;
 }
 
-INLINE u32 tcp_field(const void *field)
-{
-	u32 value = 0;
-	read_kernel(&value, sizeof(value), field);
-	return value;
-}
-
 /* A packet whose network header begins at `header`: of one of our sockets, else left out. One of
  * more than 65535 bytes, which the kernel cuts later, has no length in its header. */
 INLINE void packet(struct shared *s, u8 kind, struct sk_buff *skb, const u8 *header)
@@ -475,11 +468,6 @@ int wg_sys_exit(u64 *ctx)
 		put(s, ktime_ns(), SYS_EXIT, task, 0, 0, (u32)ctx[1]);
 	return 0;
 }
-
-struct numbers {
-	u32 pid;
-	u32 tgid;
-};
 
 /* Children of the process that traces are ours, and theirs too. In a container its number is that
  * of a PID namespace, which only this helper knows. */

@@ -152,6 +152,12 @@ struct {
 	__type(value, struct stamp);
 } stamps SEC(".maps");
 
+/* A process, as its PID namespace has it. */
+struct numbers {
+	u32 pid;
+	u32 tgid;
+};
+
 struct name {
 	char comm[16];
 };
@@ -199,6 +205,13 @@ INLINE int has_port(struct shared *s, u16 port)
 INLINE void add_port(struct shared *s, u16 port)
 {
 	s->ports[byte_of(port)] |= 1 << (port & 7);
+}
+
+INLINE u32 tcp_field(const void *field)
+{
+	u32 value = 0;
+	read_kernel(&value, sizeof(value), field);
+	return value;
 }
 
 INLINE u16 swapped(u16 value)
