@@ -5,6 +5,7 @@
 
 mod support;
 
+use rustix::process::geteuid;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use support::Scratch;
 use support::bounded::in_one_attempt;
-use support::program::wiregauge;
+use support::program::{Printed, wiregauge};
 use wiregauge::host::doctor::CHECKS;
 use wiregauge::host::{allowed_cpus, child::OwnedChild};
 use wiregauge::record::read_record;
@@ -64,6 +65,75 @@ fn nothing_is_changed_without_a_yes() {
         assert!(refused.code == Some(2) && refused.stderr.contains(why), "{words:?}: {refused:?}");
     }
     assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+}
+
+/// A command in the first of two hosts, which a wire connects; `None`: they cannot be made here.
+fn in_testbed(scratch: &Scratch, line: &str) -> Option<Printed> {
+    let words = ["testbed", "net", "--hosts", "2", "--topology", "pair", "--", "sh", "-ec", line];
+    let ended = wiregauge(&scratch.0, &words);
+    if !geteuid().is_root() || ended.stderr.contains("testbed net needs") {
+        eprintln!("skipped: {}", ended.stderr);
+        return None;
+    }
+    Some(ended)
+}
+
+const ON_THE_WIRE: &str = "--for 'latency --transport tcp --interface wire0 --cpus 0,1'";
+
+#[test]
+fn what_was_changed_is_taken_back_by_the_script() {
+    let scratch = Scratch::new();
+    let doctor = format!("wiregauge doctor {ON_THE_WIRE} --check offloads,packet_steering");
+    let line = format!(
+        "state() {{ echo $1 $(ethtool -k wire0 | grep -w generic-receive-offload) \
+         $(cat $rps); }}; rps=/sys/class/net/wire0/queues/rx-0/rps_cpus; \
+         ethtool -K wire0 gro on; echo 3 > $rps; state before; \
+         {doctor} --fix --yes --undo back.sh; state changed; sh back.sh; state after"
+    );
+    let Some(ended) = in_testbed(&scratch, &line) else { return };
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let states = ["before", "changed", "after"].map(|when| {
+        let own = ended.stdout.lines().find_map(|line| line.strip_prefix(when));
+        own.unwrap_or_else(|| panic!("{when}: {ended:?}")).trim()
+    });
+    let [on, off] = ["on 3", "off 0"].map(|state| format!("generic-receive-offload: {state}"));
+    assert_eq!(states, [&on, &off, &on], "{ended:?}");
+    assert!(ended.stdout.contains("fix: 2 of 2 commands succeeded"), "{ended:?}");
+}
+
+#[test]
+fn hosts_are_examined_over_ssh_and_what_differs_between_them_is_named() {
+    let scratch = Scratch::new();
+    let line = format!(
+        "ethtool -K wire0 gro on; ssh wg-h2 ethtool -K wire0 gro off; \
+         wiregauge doctor {ON_THE_WIRE} --hosts here,wg-h2 --json > both.json || [ $? = 1 ]; \
+         wiregauge doctor {ON_THE_WIRE} --hosts wg-h2,wg-h9 --json > one.json && exit 9; \
+         [ $? = 3 ]"
+    );
+    let Some(ended) = in_testbed(&scratch, &line) else { return };
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(scratch.join(name)).unwrap()).unwrap()
+    };
+    let both = read("both.json");
+    let hosts = both["hosts"].as_array().unwrap();
+    let name = |host: &Value| host["host"].as_str().unwrap().to_owned();
+    let names: BTreeSet<String> = hosts.iter().map(name).collect();
+    assert_eq!(names, ["here (wg-h1)", "wg-h2"].map(str::to_owned).into(), "{both}");
+    // GRO delays here and not there, and is the only setting of the wire that is not the same.
+    for host in hosts {
+        let found = host["findings"].as_array().unwrap();
+        let has = found.iter().any(|one| one["check"] == "offloads" && one["subject"] == "wire0");
+        assert_eq!(has, name(host) != "wg-h2", "{host}");
+    }
+    let of_wire = |one: &&Value| one["name"].as_str().unwrap().starts_with("wire0 ");
+    let differ: Vec<&Value> =
+        both["differences"].as_array().unwrap().iter().filter(of_wire).collect();
+    assert_eq!(differ.len(), 1, "{both}");
+    assert_eq!(differ[0]["name"], "wire0 GRO");
+    let one = read("one.json");
+    assert_eq!(one["not_reached"][0][0], "wg-h9", "{one}");
+    assert_eq!(one["hosts"][0]["host"], "wg-h2", "{one}");
 }
 
 /// A task of this name that keeps a CPU busy until it is dropped.

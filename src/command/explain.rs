@@ -26,6 +26,8 @@ const MESSAGES: u64 = 20_000;
 const LONGEST_LOCAL: Bytes = Bytes(32 << 10);
 /// The shortest datagram that has room for the number by which it is found.
 const SHORTEST_NUMBERED: Bytes = Bytes(4);
+/// The longest that the kernel keeps in one piece: its SKB_MAX_ALLOC (16 KiB) less what it adds.
+const LONGEST_NUMBERED: Bytes = Bytes(15 << 10);
 /// Traced rounds whose stamps are kept: 32 MiB each.
 const MOST_ROUNDS: u32 = 10;
 
@@ -120,9 +122,11 @@ fn check(case: &Case, request: &Request) -> Result<(), UsageError> {
          messages of at most {LONGEST_LOCAL}"
     );
     ensure!(
-        is_alone || path != KernelPath::Datagrams || case.size >= SHORTEST_NUMBERED,
+        is_alone
+            || path != KernelPath::Datagrams
+            || (SHORTEST_NUMBERED..=LONGEST_NUMBERED).contains(&case.size),
         "explain {pattern} over {transport} reads the number in a datagram: use messages of at \
-         least {SHORTEST_NUMBERED}"
+         least {SHORTEST_NUMBERED} and at most {LONGEST_NUMBERED}"
     );
     let is_one = case.threads() == 1 && case.topology.endpoints_of_role(Role::Client) == 1;
     ensure!(

@@ -25,6 +25,9 @@ const FAULT_NS: f64 = 10_000.0;
 /// Where messages wait for others.
 const IN_SOCKET: [&str; 2] = ["socket buffer of the server", "socket buffer of the client"];
 const AT_SERVER: &str = "server busy with others";
+/// Stamps after a stage among which the call is looked for that it ends with.
+const MOST_BEHIND: usize = 64;
+const FULL: &str = "full send buffer of the socket";
 
 /// What is known of a round beside its messages.
 pub struct Evidence<'a> {
@@ -145,6 +148,9 @@ impl Stage<'_> {
         if let Some(found) = self.waits_for(evidence) {
             return Some((found, left));
         }
+        if let Some(found) = self.waits_for_room(evidence, left) {
+            return Some(found);
+        }
         if has(&|stamp| stamp.kind == Kind::Retransmit) {
             return named(Cause::Retransmission, "TCP sent a segment again".into());
         }
@@ -187,6 +193,25 @@ impl Stage<'_> {
             (true, Half::Send) => named(Cause::Ahead, AT_SERVER),
             (true, Half::Receive) => named(Cause::Ahead, IN_SOCKET[stage.leg.min(1)]),
         }
+    }
+
+    /// The sender tried to hand bytes to TCP and could not: it tried the same byte again.
+    fn waits_for_room(&self, evidence: &Evidence<'_>, left: f64) -> Option<(Named, f64)> {
+        if !matches!(self.round.stages[self.number].kind, Some(Kind::Send | Kind::SysEnter)) {
+            return None;
+        }
+        let (_, thread) = self.ends_on();
+        let Stamps { all, .. } = evidence.stamps;
+        let is_try = |at: &usize| all[*at].kind == Kind::Send && all[*at].tid == thread;
+        let range = evidence.stamps.between(self.from, self.to);
+        // The try that succeeds is in the next stage where the begin of its call is stamped.
+        let next = (range.end..all.len().min(range.end + MOST_BEHIND)).find(is_try);
+        let tries: Vec<usize> = range.filter(is_try).chain(next).collect();
+        let place = |at: usize| (all[at].flow, all[at].number);
+        let failed = tries.windows(2).find(|two| place(two[0]) == place(two[1]))?;
+        let ns = left.min(self.to - evidence.stamps.times_ns[failed[0]]);
+        let named = Named { cause: Cause::Ahead, who: FULL.to_owned() };
+        (ns >= LEAST_SHARE * left).then_some((named, ns))
     }
 
     /// Where other messages were before it, and until when they covered it.

@@ -29,6 +29,8 @@ pub struct Disturbance {
     pub from_ns: f64,
     pub to_ns: f64,
     pub cause: Named,
+    /// How much of it was lost: all, but where the CPU was only slower.
+    pub share: f64,
 }
 
 /// All of a round, by whom they held up.
@@ -48,6 +50,7 @@ impl Disturbances {
             reader.interrupt(stamp, *time);
             reader.thread(stamp, *time, &mut threads);
         }
+        reader.frequencies(stamps);
         let mut found = reader.found;
         for (held, own) in &mut found.each {
             own.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
@@ -61,14 +64,15 @@ impl Disturbances {
         found
     }
 
-    /// Those that overlap a time, each with how long.
+    /// Those that overlap a time, each with how much of that was lost.
     pub fn within(&self, held: Held, from_ns: f64, to_ns: f64) -> Vec<(&Disturbance, f64)> {
         let (Some(own), Some(ends)) = (self.each.get(&held), self.ends.get(&held)) else {
             return Vec::new();
         };
         let end = own.partition_point(|one| one.from_ns < to_ns);
         let begin = ends[..end].partition_point(|latest| *latest <= from_ns);
-        let overlap = |one: &Disturbance| one.to_ns.min(to_ns) - one.from_ns.max(from_ns);
+        let overlap =
+            |one: &Disturbance| (one.to_ns.min(to_ns) - one.from_ns.max(from_ns)) * one.share;
         let all = own[begin..end].iter().map(|one| (one, overlap(one)));
         all.filter(|(_, overlap)| *overlap > 0.0).collect()
     }
@@ -96,7 +100,32 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn add(&mut self, held: Held, from_ns: f64, to_ns: f64, cause: Named) {
         let own = self.found.each.entry(held).or_default();
-        own.push(Disturbance { from_ns, to_ns, cause });
+        own.push(Disturbance { from_ns, to_ns, cause, share: 1.0 });
+    }
+
+    /// Times at which a CPU ran at less than the highest frequency that it had in the round. What
+    /// it did in `t` at a frequency f takes `t f / highest` at that, so the rest was lost.
+    fn frequencies(&mut self, stamps: &Stamps<'_>) {
+        let mut changes: BTreeMap<u16, Vec<(f64, u32)>> = BTreeMap::new();
+        for (stamp, time) in stamps.all.iter().zip(&stamps.times_ns) {
+            if let (Kind::Frequency, Ok(cpu)) = (stamp.kind, u16::try_from(stamp.flow)) {
+                changes.entry(cpu).or_default().push((*time, stamp.number));
+            }
+        }
+        for (cpu, changes) in changes {
+            let highest = changes.iter().map(|(_, khz)| *khz).max().unwrap_or(0);
+            let ends = changes.iter().skip(1).map(|(time, _)| *time).chain([f64::INFINITY]);
+            for ((from_ns, khz), to_ns) in changes.iter().copied().zip(ends) {
+                if khz < highest {
+                    let [now, most] = [khz, highest].map(|khz| khz / 1000);
+                    let who = format!("CPU {cpu} at {now} of {most} MHz");
+                    let cause = Named { cause: Cause::Frequency, who };
+                    let share = 1.0 - f64::from(khz) / f64::from(highest);
+                    let own = self.found.each.entry(Held::Cpu(cpu)).or_default();
+                    own.push(Disturbance { from_ns, to_ns, cause, share });
+                }
+            }
+        }
     }
 
     fn interrupt(&mut self, stamp: &Stamp, time: f64) {

@@ -44,6 +44,8 @@ crate::options::named_enum! {
         Softirq = "SoftIRQ",
         /// The network's work was left to a thread.
         Deferred = "SoftIRQ deferred to ksoftirqd",
+        /// The CPU ran at a lower frequency than at other times of the round.
+        Frequency = "lower frequency of the CPU",
         /// The thread was moved to another CPU.
         Migration = "migration",
         /// The CPU slept and had to wake up.

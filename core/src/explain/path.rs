@@ -224,7 +224,7 @@ pub fn begin(steps: &[Step], is_stamped: impl Fn(Kind) -> bool) -> Option<&Step>
 }
 
 /// What disturbs messages, whatever their way: the evidence of causes.
-const DISTURBANCES: [Kind; 12] = [
+const DISTURBANCES: [Kind; 13] = [
     Kind::Waking,
     Kind::Switch,
     Kind::IrqEntry,
@@ -237,6 +237,7 @@ const DISTURBANCES: [Kind; 12] = [
     Kind::Fault,
     Kind::Retransmit,
     Kind::Qdisc,
+    Kind::Frequency,
 ];
 
 /// The trace points for a way. A thread that polls makes a system call for each look, so what every

@@ -6,11 +6,21 @@ use crate::record::schema::Record;
 use crate::report::model::{Cell, Column, Note, Row, Section, Show, Table};
 use crate::report::number::{PERCENT, US, count, short, time};
 use crate::units::counted;
+use std::collections::BTreeMap;
 
 /// Decimals of a time in us: the kernel stamps in ns.
 const DECIMALS: usize = 3;
 /// A share in per cent from which on the reader is told that the causes do not explain the tail.
 const MOSTLY: f64 = 50.0;
+/// Stages in which no CPU works for the message, as their names end.
+const WAITS: [&str; 6] = [
+    "generator lateness",
+    "behind others in the server",
+    "behind others in the socket buffer",
+    "device queue (qdisc)",
+    "adapter, wire and interrupt",
+    "wake-up",
+];
 /// Causes that the sentence names.
 const MOST_NAMED: usize = 3;
 
@@ -124,11 +134,33 @@ fn notes(found: &Explanation) -> Vec<String> {
         ),
     ];
     all.extend(queues(found));
+    all.extend(work(found));
     if !found.missing.is_empty() {
         let missing = found.missing.join(", ");
         all.push(format!("not stamped by this kernel, so that stages are merged: {missing}"));
     }
     all
+}
+
+/// What each CPU spends on a message, by the best case: later ones hold what disturbed them. A
+/// stage that ended on several CPUs is shared as its messages are.
+fn work(found: &Explanation) -> Option<String> {
+    let mut cpus: BTreeMap<u32, f64> = BTreeMap::new();
+    let mut waiting = 0.0;
+    for stage in found.stages.iter().filter(|one| !is_probes(one)) {
+        if WAITS.iter().any(|wait| stage.name.ends_with(wait)) {
+            waiting += stage.best_ns;
+            continue;
+        }
+        let all: u64 = stage.cpus.iter().map(|(_, number)| number).sum();
+        for (cpu, number) in &stage.cpus {
+            *cpus.entry(*cpu).or_insert(0.0) += stage.best_ns * *number as f64 / all.max(1) as f64;
+        }
+    }
+    let each = cpus.iter().map(|(cpu, ns)| format!("{} of CPU {cpu}", time(*ns)));
+    let each = each.collect::<Vec<_>>().join(", ");
+    let waits = format!("it waits {}", time(waiting));
+    (!each.is_empty()).then(|| format!("a message of the fastest 10 % takes {each}; {waits}"))
 }
 
 /// How many messages one finds before it, and with how many packets it comes.

@@ -68,7 +68,7 @@ crate::options::named_enum! {
         TimerEntry = "local_timer_entry",
         /// It ends.
         TimerExit = "local_timer_exit",
-        /// A SoftIRQ that is not of the network begins.
+        /// A SoftIRQ begins; one of the network only where it has no packet of ours.
         SoftirqEntry = "softirq_entry",
         /// It ends.
         SoftirqExit = "softirq_exit",
@@ -88,6 +88,8 @@ crate::options::named_enum! {
         Dropped = "udp_fail_queue_rcv_skb",
         /// A CPU has taken packets from a device.
         Napi = "napi_poll",
+        /// A CPU gets another frequency.
+        Frequency = "cpu_frequency",
     }
 }
 
@@ -106,12 +108,12 @@ pub struct Stamp {
     /// leaves.
     pub tid: u32,
     /// Of a packet or socket: source port << 16 | destination port. Of the scheduler: the thread
-    /// that is woken, moved, or takes the CPU.
+    /// that is woken, moved, or takes the CPU. Of a frequency: the CPU.
     pub flow: u32,
     /// Of TCP: a sequence number, of a packet its first byte's, else that of the byte after the
     /// last. Of a datagram: the number in it. Of bytes that were copied from a Unix socket: how
     /// many were sent together. Of a switch: the state of the thread that leaves. Of interrupts:
-    /// their number. Of a migration: the CPU.
+    /// their number. Of a migration: the CPU. Of a frequency: kHz.
     pub number: u32,
     /// Of a packet: payload bytes. Of a poll of a device: packets. Of a switch: bit 0 set where the
     /// thread that leaves is ours, bit 1 where the one that comes is.
@@ -190,7 +192,7 @@ impl CopiedAt {
 }
 
 /// All functions of the object; for [`Kind::Copied`] that of [`CopiedAt`].
-const FUNCTIONS: [(&str, Kind); 26] = [
+const FUNCTIONS: [(&str, Kind); 27] = [
     ("wg_send", Kind::Send),
     ("wg_queue", Kind::Queue),
     ("wg_xmit", Kind::Xmit),
@@ -216,6 +218,7 @@ const FUNCTIONS: [(&str, Kind); 26] = [
     ("wg_qdisc", Kind::Qdisc),
     ("wg_dropped", Kind::Dropped),
     ("wg_napi", Kind::Napi),
+    ("wg_frequency", Kind::Frequency),
     ("wg_fork", Kind::Switch),
 ];
 

@@ -47,13 +47,6 @@ INLINE int is_our_reader(struct shared *s, struct task_struct *task, struct sock
 	return 1;
 }
 
-INLINE u32 tcp_field(const void *field)
-{
-	u32 value = 0;
-	read_kernel(&value, sizeof(value), field);
-	return value;
-}
-
 /* A packet whose network header begins at `header`: of one of our sockets, else left out. One of
  * more than 65535 bytes, which the kernel cuts later, has no length in its header. */
 INLINE void packet(struct shared *s, u8 kind, struct sk_buff *skb, const u8 *header)
@@ -98,6 +91,9 @@ INLINE void packet(struct shared *s, u8 kind, struct sk_buff *skb, const u8 *hea
 		add_port(s, sport);
 	if (!has_port(s, sport) && !has_port(s, dport))
 		return;
+	u32 cpu = this_cpu();
+	if (cpu < MOST_CPUS)
+		s->positions[cpu].packets++;
 	put(s, now, kind, task, sport << 16 | dport, number, length);
 }
 
@@ -361,9 +357,34 @@ int wg_timer_exit(u64 *ctx)
 	return 0;
 }
 
-/* Those of the network come with each message, and have stamps of their own. */
+/* Those of the network come with each message, whose packets have stamps of their own: only those
+ * that had no packet of ours are stamped, when they end. */
 #define NET_TX_SOFTIRQ 2
 #define NET_RX_SOFTIRQ 3
+
+INLINE void network_begins(void)
+{
+	struct shared *s = shared();
+	u32 cpu = this_cpu();
+	if (!s || cpu >= MOST_CPUS)
+		return;
+	s->positions[cpu].packets_before = s->positions[cpu].packets;
+	s->positions[cpu].softirq_ns = ktime_ns();
+}
+
+INLINE void network_ends(u32 number)
+{
+	struct shared *s = shared();
+	u32 cpu = this_cpu();
+	if (!s || cpu >= MOST_CPUS)
+		return;
+	u64 begin = s->positions[cpu].softirq_ns;
+	s->positions[cpu].softirq_ns = 0;
+	if (!begin || s->positions[cpu].packets != s->positions[cpu].packets_before)
+		return;
+	put(s, begin, SOFTIRQ_ENTRY, current_task(), 0, number, 0);
+	put(s, ktime_ns(), SOFTIRQ_EXIT, current_task(), 0, number, 0);
+}
 
 SEC("tp_btf/softirq_entry")
 int wg_softirq_entry(u64 *ctx)
@@ -371,6 +392,8 @@ int wg_softirq_entry(u64 *ctx)
 	u32 number = (u32)ctx[0];
 	if (number != NET_RX_SOFTIRQ && number != NET_TX_SOFTIRQ)
 		interrupt(SOFTIRQ_ENTRY, number);
+	else
+		network_begins();
 	return 0;
 }
 
@@ -380,6 +403,18 @@ int wg_softirq_exit(u64 *ctx)
 	u32 number = (u32)ctx[0];
 	if (number != NET_RX_SOFTIRQ && number != NET_TX_SOFTIRQ)
 		interrupt(SOFTIRQ_EXIT, number);
+	else
+		network_ends(number);
+	return 0;
+}
+
+/* A CPU of any number gets another frequency, in kHz. */
+SEC("tp_btf/cpu_frequency")
+int wg_frequency(u64 *ctx)
+{
+	struct shared *s = shared();
+	if (s)
+		put(s, ktime_ns(), FREQUENCY, current_task(), (u32)ctx[1], (u32)ctx[0], 0);
 	return 0;
 }
 
@@ -433,11 +468,6 @@ int wg_sys_exit(u64 *ctx)
 		put(s, ktime_ns(), SYS_EXIT, task, 0, 0, (u32)ctx[1]);
 	return 0;
 }
-
-struct numbers {
-	u32 pid;
-	u32 tgid;
-};
 
 /* Children of the process that traces are ours, and theirs too. In a container its number is that
  * of a PID namespace, which only this helper knows. */

@@ -93,6 +93,7 @@ enum kind {
 	QDISC,
 	DROPPED,
 	NAPI,
+	FREQUENCY,
 };
 
 /* A stamp, as `Stamp` in mod.rs has it. */
@@ -115,7 +116,10 @@ struct stamp {
 
 struct position {
 	u64 next;
-	u64 padding[7];
+	u64 softirq_ns; /* since when this CPU does the network's work */
+	u64 packets;    /* packets of ours that it has seen */
+	u64 packets_before;
+	u64 padding[4];
 };
 
 /* Shared with the program, as `Shared` in memory.rs has it. */
@@ -147,6 +151,12 @@ struct {
 	__type(key, u32);
 	__type(value, struct stamp);
 } stamps SEC(".maps");
+
+/* A process, as its PID namespace has it. */
+struct numbers {
+	u32 pid;
+	u32 tgid;
+};
 
 struct name {
 	char comm[16];
@@ -195,6 +205,13 @@ INLINE int has_port(struct shared *s, u16 port)
 INLINE void add_port(struct shared *s, u16 port)
 {
 	s->ports[byte_of(port)] |= 1 << (port & 7);
+}
+
+INLINE u32 tcp_field(const void *field)
+{
+	u32 value = 0;
+	read_kernel(&value, sizeof(value), field);
+	return value;
 }
 
 INLINE u16 swapped(u16 value)
