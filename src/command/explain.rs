@@ -6,16 +6,20 @@ use crate::cli::{self, Command, RunOptions, Typed};
 use crate::clock::{Anchor, Source, Timebase};
 use crate::control::fault::Fault;
 use crate::explain::path::{self, Way};
+use crate::explain::program;
 use crate::explain::{Explainer, Explanation, KernelClock, RoundTrace, Tracing};
 use crate::host::trace::{Kind, Tracer};
+use crate::loops::stamped::MOST_STAMPS;
 use crate::options::{UsageError, refuse};
 use crate::plan::study::{self, Study};
 use crate::plan::{Case, Followed, Plan, Request};
 use crate::run::RoundObserver;
 use crate::sample::RoundSamples;
+use crate::sample::arena::Arena;
 use crate::transport::{KernelPath, Role};
 use crate::units::Bytes;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The series without stamps and the one with them.
@@ -110,8 +114,11 @@ fn check(case: &Case, request: &Request) -> Result<(), UsageError> {
     ensure!(
         path != KernelPath::None,
         "explain {transport} is not supported: its messages pass no trace point of the kernel; \
-         use tcp, udp, unix or unixgram"
+         use tcp, udp, unix, unixgram, shm or verbs"
     );
+    if path == KernelPath::Bypassed {
+        check_bypassed(case)?;
+    }
     let is_local = matches!(path, KernelPath::LocalStream | KernelPath::LocalDatagrams);
     let is_alone = way.is_some_and(|way| way.followed == Followed::Alone);
     ensure!(
@@ -137,6 +144,21 @@ fn check(case: &Case, request: &Request) -> Result<(), UsageError> {
     Ok(())
 }
 
+/// Refuses what the program cannot stamp by itself, where messages pass by the kernel.
+fn check_bypassed(case: &Case) -> Result<(), UsageError> {
+    let (pattern, transport) = (case.pattern.name(), case.transport.name());
+    let Some(followed) = case.profile().followed else { return Ok(()) };
+    ensure!(
+        !matches!(followed, Followed::RoundTrips { .. }),
+        "explain {pattern} is not supported over {transport}: use latency or oneway"
+    );
+    ensure!(
+        !case.topology.is_between_hosts(),
+        "explain {transport} stamps both ends of this machine: leave out --to"
+    );
+    Ok(())
+}
+
 /// Stamps each second round.
 struct Observer {
     state: Mutex<State>,
@@ -146,10 +168,14 @@ struct Observer {
     is_apart: bool,
     /// Whether all is stamped that could fill a gap.
     sees_all: bool,
+    /// Of each rank.
+    roles: Vec<Role>,
 }
 
 struct State {
     tracer: Tracer,
+    /// The stamps of each rank's threads, where the program stamps: of a round.
+    program: Vec<((usize, usize), Arena)>,
     begin: Option<Anchor>,
     explainer: Explainer,
 }
@@ -170,8 +196,10 @@ impl Observer {
         let stamped = tracer.programs();
         let sees = |kind: &Kind| stamped.iter().any(|(known, _)| known == kind);
         let sees_all = FILLS_GAPS.iter().all(sees);
-        let state = State { tracer, begin: None, explainer: Explainer::default() };
-        Ok(Observer { state: Mutex::new(state), runs, way, is_apart, sees_all })
+        let explainer = Explainer::default();
+        let state = State { tracer, program: Vec::new(), begin: None, explainer };
+        let roles = case.topology.ranks.iter().map(|rank| rank.role).collect();
+        Ok(Observer { state: Mutex::new(state), runs, way, is_apart, sees_all, roles })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -180,9 +208,14 @@ impl Observer {
 
     fn explanation(&self) -> Option<Explanation> {
         let State { tracer, explainer, .. } = &mut *self.state();
+        let mut trace_points = tracer.programs();
+        if self.way.is_stamped_by_program() {
+            let own = Kind::ALL.iter().filter(|kind| kind.is_of_program());
+            trace_points.extend(own.map(|kind| (*kind, kind.name())));
+        }
         explainer.explain(&Tracing {
             way: self.way,
-            trace_points: &tracer.programs(),
+            trace_points: &trace_points,
             missing: tracer.missing(),
             sees_all: self.sees_all,
         })
@@ -195,6 +228,7 @@ impl RoundObserver for Observer {
         // A round that failed has left its stamps.
         state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
         state.begin = None;
+        state.program.clear();
         if run == self.runs.traced {
             state.tracer.attach(self.is_apart).map_err(|error| Fault::new(error.to_string()))?;
             state.begin = Some(KernelClock::anchor(clock));
@@ -211,9 +245,24 @@ impl RoundObserver for Observer {
             return Ok(());
         };
         let end = KernelClock::anchor(clock);
-        let trace = state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
+        let mut trace = state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
         let clock = KernelClock::new(begin, end, time);
+        for ((rank, thread), memory) in state.program.drain(..) {
+            let Some(role) = self.roles.get(rank) else { continue };
+            let rows = (memory.rows(), memory.capacity());
+            program::add(&mut trace, (*role, thread as u32), rows, time, &clock);
+        }
         state.explainer.add(RoundTrace { samples: samples.clone(), trace, clock });
         Ok(())
+    }
+
+    fn stamp_memory(&self, rank: usize, thread: usize) -> Option<PathBuf> {
+        let state = &mut *self.state();
+        // Only while a round is traced.
+        let _ = state.begin.filter(|_| self.way.is_stamped_by_program())?;
+        let memory = Arena::create(MOST_STAMPS).ok()?;
+        let path = memory.path();
+        state.program.push(((rank, thread), memory));
+        Some(path)
     }
 }

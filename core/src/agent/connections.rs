@@ -63,6 +63,15 @@ impl Connections {
         Ok(Connections { set, effective_settings, rejected_peers, is_mesh })
     }
 
+    /// Puts something around its end; nothing where there are several.
+    pub fn stamp(&mut self, wrap: impl FnOnce(Box<dyn Endpoint>) -> Box<dyn Endpoint>) {
+        let ends = std::mem::take(&mut self.set.ends).into_vec();
+        self.set.ends = match <[_; 1]>::try_from(ends) {
+            Ok([only]) => Box::new([wrap(only)]),
+            Err(several) => several.into(),
+        };
+    }
+
     /// Peers that were rejected, until now.
     pub fn rejected_peers(&self) -> u64 {
         let later = self.set.ends.iter().map(Endpoint::rejected_peers);

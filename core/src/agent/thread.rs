@@ -19,6 +19,7 @@ use crate::host::interrupt::Interrupter;
 use crate::host::{self, Claims, Noise, ResourceUse};
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
+use crate::loops::stamped::Stamped;
 use crate::loops::stamper::{self, Stamper};
 use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
 use crate::loops::{Loop, LoopContext};
@@ -188,6 +189,7 @@ impl RoleRunner {
         let (look, spin) = (context.ticks(LOOK), context.ticks(ADAPTIVE_SPIN));
         let Some(mut connections) = self.connect()? else { return Ok(()) };
         role_loop.connected(&connections.set)?;
+        self.stamp_ends(&mut connections)?;
         let rehearse::Rehearsal { overhead, recording_ticks } =
             rehearse::instrument(clock, &plan, assignment.overhead_messages);
         let noise = self.noise(clock, &time, pinned.is_ok());
@@ -354,6 +356,16 @@ impl RoleRunner {
         let is_real = !matches!(clock, AnyClock::Virtual(_));
         let cpu = self.cpu().filter(|_| is_real && is_pinned)?;
         Some(host::spin(cpu, clock, time, self.assignment.noise.0 as f64))
+    }
+
+    /// Has each post and arrival stamped, where the controller has memory for that.
+    fn stamp_ends(&self, connections: &mut Connections) -> Result<(), AgentError> {
+        let slot = self.assignment.slots.get(self.number);
+        let Some(path) = slot.and_then(|slot| slot.stamps.as_ref()) else { return Ok(()) };
+        let memory = Arena::open(path).map_err(unable("the memory for stamps"))?;
+        let source = self.assignment.clock.source;
+        connections.stamp(|end| Box::new(Stamped::new(end, source, memory)));
+        Ok(())
     }
 
     /// Starts the thread that keeps writing the time into messages, where the case asks for it: on

@@ -4,6 +4,7 @@
 //! receive stamp are its own. The module `streams` finds those of messages that are not alone.
 
 use super::path::{Half, Match, Step, Way};
+use super::program;
 use super::stamps::{Found, Positions, Stamps, in_flow, reversed};
 use super::streams;
 use crate::host::trace::{Kind, Stamp};
@@ -111,6 +112,7 @@ fn find(samples: &[Sample], stamps: &Stamps<'_>, way: &Way, begin: &Step) -> Fou
         measured.partition(|(_, sample)| sample.receive_ns <= stamps.full_ns);
     let within: Vec<usize> = within.into_iter().map(|(number, _)| number).collect();
     let messages: Vec<Found> = match way.followed {
+        _ if way.is_stamped_by_program() => program::follow(&within, samples, stamps, way),
         Followed::Alone => {
             let own = within.iter();
             own.filter_map(|number| alone(*number, samples, stamps, way, begin)).collect()
@@ -246,6 +248,8 @@ fn one_leg(own: &[Stamp], offset: usize, (steps, begin): (&[Step], &Step), leg: 
         Match::Packet | Match::Flow | Match::Sender => first(&|stamp| is_of(step, stamp, leg)),
         // Nothing else is on the way.
         Match::Ahead | Match::Served => None,
+        // The program does not stamp what the kernel shows.
+        Match::Numbered | Match::Returned => None,
         Match::Receiver => copied,
         // Where nothing says when the socket was readable.
         Match::LastPacket if readable.is_none() => first(&|stamp| is_of(step, stamp, leg)),
@@ -304,7 +308,7 @@ fn definitions(present: &[Vec<bool>], way: &Way) -> Vec<StageDef> {
     let last = present.len().saturating_sub(1);
     for (leg, present) in present.iter().enumerate() {
         let mut waiting: Vec<&str> = Vec::new();
-        if leg == 1 && !passes(steps, present, Kind::SysExit) {
+        if leg == 1 && !way.is_stamped_by_program() && !passes(steps, present, Kind::SysExit) {
             waiting.push("return");
         }
         for (step, is_present) in steps.iter().zip(present) {
@@ -352,9 +356,13 @@ fn own_name(step: &Step, steps: &[Step], present: &[bool]) -> &'static str {
         Kind::Copied if !step.by.is_of_others() && passes(steps, present, Kind::Switch) => {
             "running and copy"
         }
+        Kind::Arrived if passes(steps, present, Kind::Switch) => "running and poll",
         _ => step.name,
     }
 }
+
+/// Stamps are whole nanoseconds, and two of a coarse clock may be one reading.
+const ROUNDING_NS: f64 = 1.0;
 
 /// Why a message is left out.
 enum Left {
@@ -394,16 +402,16 @@ fn one(
                 continue;
             };
             let time = stamps.times_ns[*position];
-            if time < at {
+            if time + ROUNDING_NS < at {
                 return Err(Left::Disordered);
             }
-            stages.push(time - at);
-            at = time;
+            stages.push((time - at).max(0.0));
+            at = at.max(time);
             cpu = Some(stamps.all[*position].cpu);
             cpus.push(stamps.all[*position].cpu);
         }
     }
-    if sample.receive_ns < at {
+    if sample.receive_ns + ROUNDING_NS < at {
         return Err(Left::Disordered);
     }
     stages.push(sample.receive_ns - at);

@@ -381,6 +381,7 @@ impl Finder<'_> {
                 places.of_before(range, readable?)
             }
             Match::Receiver => copied,
+            Match::Numbered | Match::Returned => None,
             Match::CallOfSender => threads.last_before(Did::Enter, stream.sender, begins?),
             Match::Wake => wake.map(|(woken, _)| woken).filter(|woken| Some(*woken) > arrived),
             Match::Takes => wake.map(|(_, takes)| takes),

@@ -4,6 +4,7 @@ use super::RunContext;
 use crate::clock::{Source, Timebase};
 use crate::control::fault::Fault;
 use crate::sample::RoundSamples;
+use std::path::PathBuf;
 
 /// Is told of each round before its processes are started, and again with its samples.
 pub trait RoundObserver: Sync {
@@ -18,12 +19,22 @@ pub trait RoundObserver: Sync {
     /// # Errors
     /// As of [`RoundObserver::before`].
     fn after(&self, samples: &RoundSamples, clock: Source, time: &Timebase) -> Result<(), Fault>;
+
+    /// Where a thread of a rank on this host is to stamp its posts and arrivals; `None`: nowhere.
+    fn stamp_memory(&self, _rank: usize, _thread: usize) -> Option<PathBuf> {
+        None
+    }
 }
 
 impl RunContext<'_> {
     /// Tells the observer, if there is one, of a round that is next.
     pub(super) fn begin_observing(&self, run: usize, clock: Source) -> Result<(), Fault> {
         self.observer.map_or(Ok(()), |observer| observer.before(run, clock))
+    }
+
+    /// Where a thread stamps for it.
+    pub(super) fn stamp_memory(&self, rank: usize, thread: usize) -> Option<PathBuf> {
+        self.observer?.stamp_memory(rank, thread)
     }
 
     /// Tells it of what the round has left.

@@ -88,12 +88,24 @@ crate::options::named_enum! {
         Dropped = "udp_fail_queue_rcv_skb",
         /// A CPU has taken packets from a device.
         Napi = "napi_poll",
+        /// The program's own stamp: before it posts a message.
+        Post = "the program's call that posts",
+        /// The same: that call has returned.
+        Posted = "return of the call that posts",
+        /// The same: the poll that found a message has returned.
+        Arrived = "return of the poll that found it",
     }
 }
 
 impl Kind {
+    /// Whether the program stamps it, and not the kernel.
+    pub fn is_of_program(self) -> bool {
+        matches!(self, Kind::Post | Kind::Posted | Kind::Arrived)
+    }
+
     fn from_number(number: u8) -> Option<Kind> {
-        Kind::ALL.get(usize::from(number).checked_sub(1)?).copied()
+        let known = Kind::ALL.get(usize::from(number).checked_sub(1)?).copied();
+        known.filter(|kind| !kind.is_of_program())
     }
 }
 
