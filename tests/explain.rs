@@ -52,13 +52,18 @@ fn names(found: &Explanation) -> Vec<&str> {
     found.stages.iter().map(|stage| stage.name.as_str()).collect()
 }
 
-/// What must hold of every explanation.
+/// What must hold of every explanation of one connection.
 fn check(found: &Explanation) {
-    assert!(found.messages > 0 && found.sum_error < 1e-3, "{found:?}");
     // A thread that polls a Unix or UDP socket may find a message before the sender announces it.
     let is_tcp = found.stages.iter().any(|stage| stage.name.starts_with("TCP"));
     let most = if is_tcp { 0 } else { found.messages / 100 };
     assert!(found.disordered <= most, "{} disordered", found.disordered);
+    check_sums(found);
+}
+
+/// What must hold of every one.
+fn check_sums(found: &Explanation) {
+    assert!(found.messages > 0 && found.sum_error < 1e-3, "{found:?}");
     assert!(found.incomplete * 20 < found.messages, "{} incomplete", found.incomplete);
     assert!(found.anchor_ns > 0.0 && found.anchor_ns < 1e5, "{}", found.anchor_ns);
     let sum = |value: fn(&wiregauge::explain::StageFigures) -> f64| -> f64 {
@@ -157,6 +162,39 @@ fn a_message_finds_no_more_in_a_queue_than_there_are_others() {
     assert_eq!(found.batches.len(), 2);
     let names = names(&found);
     assert!(names.contains(&"behind others in the socket buffer"), "{names:?}");
+}
+
+#[test]
+fn messages_of_several_threads_have_the_stamps_of_their_own_connection() {
+    let Some(scratch) = scratch() else { return };
+    // Also where threads have other numbers than the kernel's.
+    scratch.run_behind(&["unshare", "--pid", "--fork", "--mount-proc"]);
+    for line in [
+        "latency --transport tcp --wait block",
+        "latency --transport udp --wait block",
+        "latency --transport unix --wait block",
+        "latency --transport shm --wait block",
+        "oneway --transport tcp --wait block",
+        "load --transport tcp --rate 4k --wait block",
+        "rpc --transport tcp --clients 4 --wait block --connections 3",
+        "rpc --transport udp --clients 4 --wait block --connections 2 --server-ports 2",
+    ] {
+        let threads =
+            if line.starts_with("rpc") { "--ports 2 --no-unloaded" } else { "--threads 2" };
+        let found = explain(&scratch, &format!("{line} {threads} --count 1000 --rounds 1"));
+        check_sums(&found);
+        // One of 2000 was seen with a stamp out of order; it is left out and counted.
+        assert!(
+            found.disordered * 100 <= found.messages,
+            "{line}: {} disordered",
+            found.disordered
+        );
+        assert!(found.messages > 1500, "{line}: {}", found.messages);
+        // A server of one thread also works for the other client.
+        let is_alone = line.starts_with("latency");
+        let waits = names(&found).iter().any(|name| name.starts_with("behind others"));
+        assert!(!is_alone || !waits, "{line}: {:?}", names(&found));
+    }
 }
 
 /// A program that keeps a CPU busy, by a name that no other has.
@@ -366,10 +404,12 @@ fn what_cannot_be_split_is_refused_in_a_sentence() {
         ("explain load --transport shm --rate 1k", "use latency or oneway"),
         ("explain latency --transport tcp,udp", "explain takes one case"),
         ("explain latency --burst 2", "use latency with one message at a time"),
-        ("explain latency --threads 2", "explain follows one connection"),
+        ("explain latency --threads 2 --transport tcp --to nobody", "use one with --to"),
+        ("explain load --transport unix --threads 2 --rate 1k", "use one thread and"),
         ("explain load --rate 10k,20k", "use one transport, wait mode, size and rate"),
         ("explain load", "load with --rate or --clients"),
-        ("explain rpc --connections 2", "--connections 1"),
+        ("explain rpc --transport unix --connections 2", "use one thread and one connection"),
+        ("explain rpc --transport tcp --connections 65 --wait block", "at most 64 connections"),
         ("explain rpc --transport unix --workload 64KiB", "at most 32 KiB"),
         ("explain bandwidth --transport tcp", "explain bandwidth is not supported as it is"),
         ("explain oneway --transport udp --rate 1k --size 2B", "at least 4 B"),

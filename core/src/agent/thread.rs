@@ -19,7 +19,6 @@ use crate::host::interrupt::Interrupter;
 use crate::host::{self, Claims, Noise, ResourceUse};
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
-use crate::loops::stamped::Stamped;
 use crate::loops::stamper::{self, Stamper};
 use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
 use crate::loops::{Loop, LoopContext};
@@ -358,13 +357,12 @@ impl RoleRunner {
         Some(host::spin(cpu, clock, time, self.assignment.noise.0 as f64))
     }
 
-    /// Has each post and arrival stamped, where the controller has memory for that.
+    /// Has the controller's memory for stamps used, where there is one.
     fn stamp_ends(&self, connections: &mut Connections) -> Result<(), AgentError> {
         let slot = self.assignment.slots.get(self.number);
         let Some(path) = slot.and_then(|slot| slot.stamps.as_ref()) else { return Ok(()) };
         let memory = Arena::open(path).map_err(unable("the memory for stamps"))?;
-        let source = self.assignment.clock.source;
-        connections.stamp(|end| Box::new(Stamped::new(end, source, memory)));
+        connections.stamp(&self.case, self.assignment.clock.source, memory);
         Ok(())
     }
 

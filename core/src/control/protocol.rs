@@ -130,7 +130,8 @@ pub struct ThreadSlot {
     pub cpu: Option<u32>,
     /// The file of its sample memory.
     pub arena: PathBuf,
-    /// That of the stamps of its posts and arrivals, where these are to be stamped.
+    /// That of the stamps of its posts and arrivals, where these are to be stamped, and of its
+    /// number.
     pub stamps: Option<PathBuf>,
 }
 

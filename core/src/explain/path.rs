@@ -152,6 +152,7 @@ const LOCAL: &[Step] = &[
 const BYPASSED: &[Step] = &[
     Step { optional: true, ..step(Kind::Post, "turn-round", Half::Send, Match::Numbered) },
     step(Kind::Posted, "post", Half::Send, Match::Returned),
+    Step { optional: true, ..step(Kind::Taken, "adapter reads it", Half::Send, Match::Numbered) },
     Step { name: "way, to the wake-up call", ..WAKING },
     RUNNING,
     step(Kind::Arrived, "way and poll", Half::Receive, Match::Numbered),

@@ -16,16 +16,28 @@ pub(super) const fn flow_of(thread: u32) -> u32 {
     (thread + 1) << 16
 }
 
+/// A thread's number as the kernel stamps it, by the number that it knows itself: they differ in a
+/// PID namespace. Each thread has left its CPU before it began.
+fn kernels(trace: &Trace, own: u32) -> u32 {
+    let switch = trace.stamps.iter().find(|stamp| stamp.leaves() == Some(own));
+    switch.map_or(own, |stamp| stamp.tid)
+}
+
 /// Adds the stamps of a thread of an end, which [`crate::loops::stamped::Stamped`] has kept in
-/// these rows, to those of the kernel. `room`: the most that it could keep.
+/// these rows, to those of the kernel; its number as the kernel stamps it. `room`: the most that it
+/// could keep.
 pub fn add(
     trace: &mut Trace,
     (role, thread): (Role, u32),
     (rows, room): (&[Row], usize),
     time: &Timebase,
     clock: &KernelClock,
-) {
-    let Some((first, rows)) = rows.split_first() else { return };
+) -> Option<u32> {
+    let (first, rows) = rows.split_first()?;
+    let tid = kernels(trace, first.order);
+    if rows.is_empty() {
+        return Some(tid);
+    }
     let there = flow_of(thread);
     let (sent, taken) = match role {
         Role::Server => (reversed(there), there),
@@ -40,7 +52,7 @@ pub fn add(
         ];
         kinds.into_iter().filter(|(ticks, ..)| ticks.0 != 0).map(|(ticks, kind, flow)| Stamp {
             time_ns: at(ticks),
-            tid: first.order,
+            tid,
             flow,
             number: row.order,
             length: 0,
@@ -54,6 +66,23 @@ pub fn add(
         let last = trace.stamps.last().map(|stamp| stamp.time_ns);
         trace.full_ns = [trace.full_ns, last].into_iter().flatten().min();
     }
+    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    Some(tid)
+}
+
+/// Adds when the adapter read each message, where a thread wrote the time into it until then.
+pub fn add_taken(trace: &mut Trace, samples: &[Sample], clock: &KernelClock) {
+    let numbered = Numbered::new(&trace.stamps);
+    let all = samples.iter().filter(|sample| sample.send_ns.is_finite());
+    let stamps = all.filter_map(|sample| {
+        let post = numbered.of(Kind::Post, flow_of(sample.thread), sample.sequence as u32)?;
+        let time_ns = clock.monotonic_ns(sample.send_ns);
+        // Of one that was written before the post nothing is known.
+        let own = Stamp { time_ns, kind: Kind::Taken, ..trace.stamps[post] };
+        (time_ns >= trace.stamps[post].time_ns).then_some(own)
+    });
+    let stamps: Vec<Stamp> = stamps.collect();
+    trace.stamps.extend(stamps);
     trace.stamps.sort_by_key(|stamp| stamp.time_ns);
 }
 
@@ -97,7 +126,9 @@ pub(super) fn follow(
             let returned = numbered.of(Kind::Posted, flow, number_sent);
             let (sender, receiver) = (stamps.all[post].tid, stamps.all[arrived].tid);
             threads = if leg == 0 { [sender, receiver] } else { [receiver, sender] };
-            legs.push(one_leg(stamps.all, way, leg, (post, returned, arrived), receiver));
+            let taken = numbered.of(Kind::Taken, flow, number_sent);
+            let own = Own { post, returned, taken, arrived };
+            legs.push(own.leg(stamps.all, way, leg, receiver));
             flow = reversed(flow);
         }
         let clamped = clamp(range, stamps.all.len());
@@ -110,33 +141,41 @@ fn clamp(range: Range<usize>, end: usize) -> Range<usize> {
     range.start.min(end)..range.end.min(end)
 }
 
-/// The positions of the stamps of one leg.
-fn one_leg(
-    all: &[Stamp],
-    way: &Way,
-    leg: usize,
-    (post, returned, arrived): (usize, Option<usize>, usize),
-    receiver: u32,
-) -> Positions {
-    let between = &all[post.min(arrived)..arrived];
-    let woken = |stamp: &Stamp| stamp.kind == Kind::Waking && stamp.flow == receiver;
-    let takes = |stamp: &Stamp| stamp.kind == Kind::Switch && stamp.flow == receiver;
-    // One that was woken for something else and sleeps again is woken once more.
-    let wake = between.iter().rposition(woken).and_then(|waking| {
-        let runs = between[waking..].iter().position(takes)?;
-        Some((post + waking, post + waking + runs))
-    });
-    let ready = wake.map_or(arrived, |(waking, _)| waking);
-    let position = |by: Match, kind: Kind| match (by, kind) {
-        // The client's first stamp is its submit stamp.
-        (Match::Numbered, Kind::Post) => (leg > 0).then_some(post),
-        (Match::Numbered, _) => Some(arrived),
-        (Match::Returned, _) => Some(returned.map_or(ready, |returned| returned.min(ready))),
-        (Match::Wake, _) => wake.map(|(waking, _)| waking),
-        (Match::Takes, _) => wake.map(|(_, runs)| runs),
-        _ => None,
-    };
-    way.steps.iter().map(|step| position(step.by, step.kind)).collect()
+/// The program's stamps of a message one way.
+struct Own {
+    post: usize,
+    returned: Option<usize>,
+    taken: Option<usize>,
+    arrived: usize,
+}
+
+impl Own {
+    /// The positions of the stamps of this leg.
+    fn leg(&self, all: &[Stamp], way: &Way, leg: usize, receiver: u32) -> Positions {
+        let Own { post, returned, arrived, .. } = *self;
+        let between = &all[post.min(arrived)..arrived];
+        let woken = |stamp: &Stamp| stamp.kind == Kind::Waking && stamp.flow == receiver;
+        let takes = |stamp: &Stamp| stamp.kind == Kind::Switch && stamp.flow == receiver;
+        // One that was woken for something else and sleeps again is woken once more.
+        let wake = between.iter().rposition(woken).and_then(|waking| {
+            let runs = between[waking..].iter().position(takes)?;
+            Some((post + waking, post + waking + runs))
+        });
+        let ready = wake.map_or(arrived, |(waking, _)| waking);
+        let taken = self.taken.filter(|taken| *taken < ready);
+        let ready = taken.unwrap_or(ready);
+        let position = |by: Match, kind: Kind| match (by, kind) {
+            // The client's first stamp is its submit stamp.
+            (Match::Numbered, Kind::Post) => (leg > 0).then_some(post),
+            (Match::Numbered, Kind::Taken) => taken,
+            (Match::Numbered, _) => Some(arrived),
+            (Match::Returned, _) => Some(returned.map_or(ready, |returned| returned.min(ready))),
+            (Match::Wake, _) => wake.map(|(waking, _)| waking),
+            (Match::Takes, _) => wake.map(|(_, runs)| runs),
+            _ => None,
+        };
+        way.steps.iter().map(|step| position(step.by, step.kind)).collect()
+    }
 }
 
 #[cfg(test)]

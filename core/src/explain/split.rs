@@ -191,25 +191,28 @@ fn alone(
 ) -> Option<Found> {
     let sample = &samples[number];
     let range = stamps.between(sample.submit_ns, sample.receive_ns);
-    let (legs, positions) = legs(stamps, &range, way.steps, begin)?;
+    let owners = stamps.owners.of(sample.thread);
+    let (legs, positions) = legs(stamps, &range, (way.steps, begin), owners)?;
     let threads = [legs[0].sender, legs[1].sender];
     Some(Found { sample: number, threads, range, legs: positions.into(), ahead: Vec::new() })
 }
 
-/// The stamps of both legs of a message; `None`: where one of them begins is not there.
+/// The stamps of both legs of a message; `None`: where one of them begins is not there. `owners`:
+/// its threads, where there are others.
 fn legs(
     stamps: &Stamps<'_>,
     range: &Range<usize>,
-    steps: &[Step],
-    begin: &Step,
+    (steps, begin): (&[Step], &Step),
+    owners: Option<[u32; 2]>,
 ) -> Option<([Leg; 2], [Positions; 2])> {
     let own = &stamps.all[range.clone()];
     let is_begin = |stamp: &&Stamp| {
         stamp.kind == begin.kind && (begin.by != Match::Packet || stamp.length > 0)
     };
-    let there = own.iter().find(is_begin)?;
+    let is_by = |stamp: &Stamp, end: usize| owners.is_none_or(|own| own[end] == stamp.tid);
+    let there = own.iter().filter(is_begin).find(|stamp| is_by(stamp, 0))?;
     let is_back = |stamp: &&Stamp| match begin.by {
-        Match::Sender => stamp.tid != there.tid,
+        Match::Sender => stamp.tid != there.tid && is_by(stamp, 1),
         _ => stamp.flow == reversed(there.flow),
     };
     let back = own.iter().filter(is_begin).find(is_back)?;

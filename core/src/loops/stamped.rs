@@ -14,7 +14,7 @@ use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::{Endpoint, Events, Posted, Slot};
 use std::os::fd::BorrowedFd;
 
-/// Posts and arrivals of a thread that are kept: 10 MiB.
+/// Posts and arrivals of the threads of an end that are kept: 10 MiB.
 pub const MOST_STAMPS: usize = 1 << 18;
 
 /// An end that stamps.
@@ -29,13 +29,20 @@ pub struct Stamped {
     used: usize,
 }
 
+/// Writes the number of this thread into the first row: which stamps of the kernel are its own.
+pub fn identify(memory: &mut Arena) {
+    let (rows, progress) = memory.writer();
+    if let Some(first) = rows.first_mut() {
+        first.order = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        progress.used(1);
+    }
+}
+
 impl Stamped {
     /// Around an end, with memory for the stamps. To be made by the thread that will use it.
-    pub fn new(inner: Box<dyn Endpoint>, source: Source, memory: Arena) -> Stamped {
-        let mut own = Stamped { inner, source, memory, used: 0 };
-        let order = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        own.keep(Row { order, ..Row::default() });
-        own
+    pub fn new(inner: Box<dyn Endpoint>, source: Source, mut memory: Arena) -> Stamped {
+        identify(&mut memory);
+        Stamped { inner, source, memory, used: 1 }
     }
 
     fn keep(&mut self, row: Row) {

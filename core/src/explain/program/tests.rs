@@ -148,3 +148,39 @@ fn messages_after_the_memory_was_full_are_counted_apart() {
     let found = split(&samples, &trace, Followed::OneWay);
     assert_eq!((found.messages.len(), found.incomplete, found.beyond), (1, 0, 1));
 }
+
+#[test]
+fn a_thread_of_a_pid_namespace_is_known_by_a_switch() {
+    let mut trace = Trace::default();
+    // It leaves a CPU: 12 there, SERVER here.
+    let leaves = |own: u32| Stamp { length: 1 | own << 2, ..kernel(500, Kind::Switch, SERVER, 0) };
+    trace.stamps.push(leaves(12));
+    let add = |trace: &mut Trace, own: u32| {
+        let time = Timebase::nanoseconds(Ticks(0));
+        add(trace, (Role::Server, 0), (&memory(own, &[]), 1), &time, &clock())
+    };
+    assert_eq!([12, 13].map(|own| add(&mut trace, own)), [Some(SERVER), Some(13)]);
+    assert_eq!((trace.stamps.len(), trace.full_ns), (1, None));
+}
+
+#[test]
+fn what_the_adapter_read_last_ends_a_stage_before_the_message_arrives() {
+    let mut trace = Trace::default();
+    let client = [(0, [1010, 1100, 0]), (1, [2010, 2020, 0])];
+    let server = [(0, [0, 0, 1500]), (1, [0, 0, 2400])];
+    add_to(&mut trace, Role::Client, 0, &memory(CLIENT, &client), ROOM);
+    add_to(&mut trace, Role::Server, 0, &memory(SERVER, &server), ROOM);
+    let mut samples = [sample(0, 1000.0, 1510.0), sample(1, 2000.0, 2405.0)];
+    // Of the second it stood in the message before the post.
+    (samples[0].send_ns, samples[1].send_ns) = (1250.0, 1999.0);
+    add_taken(&mut trace, &samples, &clock());
+    let found = split(&samples, &trace, Followed::OneWay);
+    let first = [
+        ("post", 100.0),
+        ("adapter reads it", 150.0),
+        ("way and poll", 250.0),
+        ("to the application", 10.0),
+    ];
+    assert_eq!(stages(&found, 0), first);
+    assert_eq!(found.messages[1].stages_ns, [20.0, 0.0, 380.0, 5.0]);
+}

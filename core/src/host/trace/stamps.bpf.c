@@ -240,6 +240,11 @@ int wg_waking(u64 *ctx)
 	return 0;
 }
 
+struct numbers {
+	u32 pid;
+	u32 tgid;
+};
+
 INLINE void keep_name(struct task_struct *task)
 {
 	u32 tid = task->pid;
@@ -262,7 +267,11 @@ int wg_switch(u64 *ctx)
 	if (!leaves && !comes)
 		return 0;
 	u64 now = ktime_ns();
-	put(s, now, SWITCH, from, to->pid, from->__state, leaves | comes << 1);
+	/* The thread that leaves is still the current one. */
+	struct numbers own = {};
+	if (leaves)
+		ns_pid_tgid(s->ns_dev, s->ns_ino, &own, sizeof(own));
+	put(s, now, SWITCH, from, to->pid, from->__state, leaves | comes << 1 | own.pid << 2);
 	if (!leaves)
 		keep_name(from);
 	if (!comes)
@@ -433,11 +442,6 @@ int wg_sys_exit(u64 *ctx)
 		put(s, ktime_ns(), SYS_EXIT, task, 0, 0, (u32)ctx[1]);
 	return 0;
 }
-
-struct numbers {
-	u32 pid;
-	u32 tgid;
-};
 
 /* Children of the process that traces are ours, and theirs too. In a container its number is that
  * of a PID namespace, which only this helper knows. */
