@@ -60,13 +60,18 @@ fn names(found: &Explanation) -> Vec<&str> {
     found.stages.iter().map(|stage| stage.name.as_str()).collect()
 }
 
-/// What must hold of every explanation.
+/// What must hold of every explanation of one connection.
 fn check(found: &Explanation) {
-    assert!(found.messages > 0 && found.sum_error < 1e-3, "{found:?}");
     // A thread that polls a Unix or UDP socket may find a message before the sender announces it.
     let is_tcp = found.stages.iter().any(|stage| stage.name.starts_with("TCP"));
     let most = if is_tcp { 0 } else { found.messages / 100 };
     assert!(found.disordered <= most, "{} disordered", found.disordered);
+    check_sums(found);
+}
+
+/// What must hold of every one.
+fn check_sums(found: &Explanation) {
+    assert!(found.messages > 0 && found.sum_error < 1e-3, "{found:?}");
     assert!(found.incomplete * 20 < found.messages, "{} incomplete", found.incomplete);
     assert!(found.anchor_ns > 0.0 && found.anchor_ns < 1e5, "{}", found.anchor_ns);
     let sum = |value: fn(&wiregauge::explain::StageFigures) -> f64| -> f64 {
@@ -94,6 +99,8 @@ fn stages_of_every_transport_and_wait_mode_add_up_to_the_measured_time() {
         ("unix", "busy", "poll and copy"),
         ("unix", "block", "system call and send"),
         ("unixgram", "block", "system call and send"),
+        ("shm", "busy", "way and poll"),
+        ("shm", "block", "wake-up"),
     ] {
         let line = format!("latency --transport {transport} --wait {wait} --count 2000 --rounds 2");
         let found = explain(&scratch, &line);
@@ -117,12 +124,16 @@ fn messages_one_way_have_stages_from_the_time_at_which_they_were_due() {
         ("oneway --transport udp --burst 8", "application call, system call, UDP and IP send"),
         ("oneway --transport unix --rate 10k --wait block", "generator lateness"),
         ("oneway --transport unixgram --rate 10k --wait block", "generator lateness"),
+        ("oneway --transport shm", "post"),
+        ("oneway --transport shm --rate 10k", "generator lateness"),
     ] {
         let found = explain(&scratch, &format!("{line} --count 2000 --rounds 2"));
         check(&found);
         assert_eq!(names(&found)[0], first, "{line}");
         assert!(found.stages.iter().all(|stage| stage.leg == 0), "{line}: {:?}", names(&found));
-        assert_eq!(found.queues.len(), 1, "{line}");
+        // The program knows which message it is that it found, and not how many were before it.
+        let is_stamped_by_kernel = !line.contains("shm");
+        assert_eq!(found.queues.len(), usize::from(is_stamped_by_kernel), "{line}");
     }
 }
 
@@ -159,6 +170,39 @@ fn a_message_finds_no_more_in_a_queue_than_there_are_others() {
     assert_eq!(found.batches.len(), 2);
     let names = names(&found);
     assert!(names.contains(&"behind others in the socket buffer"), "{names:?}");
+}
+
+#[test]
+fn messages_of_several_threads_have_the_stamps_of_their_own_connection() {
+    let Some(scratch) = scratch() else { return };
+    // Also where threads have other numbers than the kernel's.
+    scratch.run_behind(&["unshare", "--pid", "--fork", "--mount-proc"]);
+    for line in [
+        "latency --transport tcp --wait block",
+        "latency --transport udp --wait block",
+        "latency --transport unix --wait block",
+        "latency --transport shm --wait block",
+        "oneway --transport tcp --wait block",
+        "load --transport tcp --rate 4k --wait block",
+        "rpc --transport tcp --clients 4 --wait block --connections 3",
+        "rpc --transport udp --clients 4 --wait block --connections 2 --server-ports 2",
+    ] {
+        let threads =
+            if line.starts_with("rpc") { "--ports 2 --no-unloaded" } else { "--threads 2" };
+        let found = explain(&scratch, &format!("{line} {threads} --count 1000 --rounds 1"));
+        check_sums(&found);
+        // One of 2000 was seen with a stamp out of order; it is left out and counted.
+        assert!(
+            found.disordered * 100 <= found.messages,
+            "{line}: {} disordered",
+            found.disordered
+        );
+        assert!(found.messages > 1500, "{line}: {}", found.messages);
+        // A server of one thread also works for the other client.
+        let is_alone = line.starts_with("latency");
+        let waits = names(&found).iter().any(|name| name.starts_with("behind others"));
+        assert!(!is_alone || !waits, "{line}: {:?}", names(&found));
+    }
 }
 
 /// A program that keeps a CPU busy, by a name that no other has.
@@ -304,6 +348,21 @@ fn a_full_socket_buffer_and_a_generator_that_cannot_keep_its_rate_are_named() {
         check(&found);
         let late = slow_by(&found, Cause::Generator, "busy with other messages");
         assert!(late * 2 > found.slow.count, "{:?}", found.slow);
+    });
+}
+
+#[test]
+fn a_task_on_the_cpu_of_a_poller_in_memory_is_named() {
+    let Some(scratch) = scratch() else { return };
+    in_one_attempt(|| {
+        let name = "wg-hog";
+        let _hog = Hog::start(&scratch, name, 1);
+        let line = "latency --transport shm --wait busy --cpus 0,1 --count 100000 --rounds 1";
+        let found = explain(&scratch, line);
+        check(&found);
+        let slowest = &found.slowest[0];
+        assert_eq!(slowest.cause.cause, Cause::Task, "{slowest:?}");
+        assert!(slow_by(&found, Cause::Task, name) > 0, "{:?}", found.slow);
     });
 }
 
@@ -455,13 +514,16 @@ fn a_quiet_run_names_nothing_that_was_not_done_to_it() {
 fn what_cannot_be_split_is_refused_in_a_sentence() {
     let scratch = Scratch::new();
     for (line, says) in [
-        ("explain latency --transport shm", "explain shm is not supported"),
+        ("explain latency --transport null", "explain null is not supported"),
+        ("explain load --transport shm --rate 1k", "use latency or oneway"),
         ("explain latency --transport tcp,udp", "explain takes one case"),
         ("explain latency --burst 2", "use latency with one message at a time"),
-        ("explain latency --threads 2", "explain follows one connection"),
+        ("explain latency --threads 2 --transport tcp --to nobody", "use one with --to"),
+        ("explain load --transport unix --threads 2 --rate 1k", "use one thread and"),
         ("explain load --rate 10k,20k", "use one transport, wait mode, size and rate"),
         ("explain load", "load with --rate or --clients"),
-        ("explain rpc --connections 2", "--connections 1"),
+        ("explain rpc --transport unix --connections 2", "use one thread and one connection"),
+        ("explain rpc --transport tcp --connections 65 --wait block", "at most 64 connections"),
         ("explain rpc --transport unix --workload 64KiB", "at most 32 KiB"),
         ("explain bandwidth --transport tcp", "explain bandwidth is not supported as it is"),
         ("explain oneway --transport udp --rate 1k --size 2B", "at least 4 B"),

@@ -7,10 +7,11 @@ use crate::options::OptionDef;
 /// Where the time of messages goes, and why some are slow.
 pub const EXPLAIN: CommandDef = CommandDef {
     group: Group::Measure,
-    about: "Split the time of each message into stages in the kernel, and name what made some slow",
+    about: "Split the time of each message into stages, and name what made some slow",
     examples: "
   wiregauge explain latency --transport tcp
   wiregauge explain latency --transport tcp --wait block --count 20k
+  wiregauge explain latency --transport shm
   wiregauge explain latency --transport udp --size 1KiB --out result
   wiregauge explain oneway --transport udp --rate 20k
   wiregauge explain load --transport tcp --rate 50k

@@ -6,16 +6,22 @@ use crate::cli::{self, Command, RunOptions, Typed};
 use crate::clock::{Anchor, Source, Timebase};
 use crate::control::fault::Fault;
 use crate::explain::path::{self, Way};
+use crate::explain::program;
+use crate::explain::stamps::Owners;
 use crate::explain::{Explainer, Explanation, KernelClock, RoundTrace, Tracing};
 use crate::host::trace::{Kind, Tracer};
+use crate::loops::stamped::MOST_STAMPS;
 use crate::options::{UsageError, refuse};
 use crate::plan::study::{self, Study};
+use crate::plan::topology::Topology;
 use crate::plan::{Case, Followed, Plan, Request};
 use crate::run::RoundObserver;
-use crate::sample::RoundSamples;
+use crate::sample::arena::Arena;
+use crate::sample::{RoundSamples, Sample};
 use crate::transport::{KernelPath, Role};
 use crate::units::Bytes;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The series without stamps and the one with them.
@@ -28,6 +34,8 @@ const LONGEST_LOCAL: Bytes = Bytes(32 << 10);
 const SHORTEST_NUMBERED: Bytes = Bytes(4);
 /// The longest that the kernel keeps in one piece: its SKB_MAX_ALLOC (16 KiB) less what it adds.
 const LONGEST_NUMBERED: Bytes = Bytes(15 << 10);
+/// Connections that are told apart: the stamps of each are looked for by themselves.
+const MOST_FOLLOWED: u32 = 64;
 /// Traced rounds whose stamps are kept: 32 MiB each.
 const MOST_ROUNDS: u32 = 10;
 
@@ -48,7 +56,8 @@ fn read(words: &[OsString]) -> Result<(Request, RunOptions), UsageError> {
     match cli::parse(&all.collect::<Vec<_>>())? {
         Command::Measure { mut request, options } => {
             if request.count.is_none() && request.time.is_none() {
-                request.count = Some(MESSAGES);
+                let threads = request.threads.iter().max().copied().unwrap_or(1);
+                request.count = Some(MESSAGES / u64::from(threads.max(1)));
             }
             Ok((*request, options))
         }
@@ -112,8 +121,11 @@ fn check(case: &Case, request: &Request) -> Result<(), UsageError> {
     ensure!(
         path != KernelPath::None,
         "explain {transport} is not supported: its messages pass no trace point of the kernel; \
-         use tcp, udp, unix or unixgram"
+         use tcp, udp, unix, unixgram, shm or verbs"
     );
+    if path == KernelPath::Bypassed {
+        check_bypassed(case)?;
+    }
     let is_local = matches!(path, KernelPath::LocalStream | KernelPath::LocalDatagrams);
     let is_alone = way.is_some_and(|way| way.followed == Followed::Alone);
     ensure!(
@@ -128,15 +140,53 @@ fn check(case: &Case, request: &Request) -> Result<(), UsageError> {
         "explain {pattern} over {transport} reads the number in a datagram: use messages of at \
          least {SHORTEST_NUMBERED} and at most {LONGEST_NUMBERED}"
     );
-    let is_one = case.threads() == 1 && case.topology.endpoints_of_role(Role::Client) == 1;
-    ensure!(
-        is_one,
-        "explain follows one connection: use one thread or port of each end, and --connections 1"
-    );
+    check_threads(case)?;
     let most = MOST_ROUNDS;
     ensure!(
         request.rounds().most <= most,
         "explain keeps the stamps of at most {most} rounds: use --rounds {most} or fewer"
+    );
+    Ok(())
+}
+
+/// Refuses connections that are not told apart by their threads.
+fn check_threads(case: &Case) -> Result<(), UsageError> {
+    let topology = &case.topology;
+    let (clients, servers) = (topology.threads_of(Role::Client), topology.threads_of(Role::Server));
+    let each = topology.endpoints_of_role(Role::Client);
+    let all = clients.saturating_mul(each);
+    ensure!(
+        all <= MOST_FOLLOWED,
+        "explain follows at most {MOST_FOLLOWED} connections, and these are {all}: use fewer \
+         threads, ports or --connections"
+    );
+    let path = case.transport.descriptor().kernel_path;
+    let is_local = matches!(path, KernelPath::LocalStream | KernelPath::LocalDatagrams);
+    ensure!(
+        (clients == servers && each == 1) || !is_local,
+        "explain {} over {} tells connections apart by the threads of both ends: use one thread \
+         and one connection",
+        case.pattern.name(),
+        case.transport.name()
+    );
+    ensure!(
+        all == 1 || !topology.is_between_hosts(),
+        "explain tells connections apart by the threads of this host: use one with --to"
+    );
+    Ok(())
+}
+
+/// Refuses what the program cannot stamp by itself, where messages pass by the kernel.
+fn check_bypassed(case: &Case) -> Result<(), UsageError> {
+    let (pattern, transport) = (case.pattern.name(), case.transport.name());
+    let Some(followed) = case.profile().followed else { return Ok(()) };
+    ensure!(
+        !matches!(followed, Followed::RoundTrips { .. }),
+        "explain {pattern} is not supported over {transport}: use latency or oneway"
+    );
+    ensure!(
+        !case.topology.is_between_hosts(),
+        "explain {transport} stamps both ends of this machine: leave out --to"
     );
     Ok(())
 }
@@ -150,10 +200,13 @@ struct Observer {
     is_apart: bool,
     /// Whether all is stamped that could fill a gap.
     sees_all: bool,
+    topology: Topology,
 }
 
 struct State {
     tracer: Tracer,
+    /// The stamps of each rank's threads, where the program stamps: of a round.
+    program: Vec<((usize, usize), Arena)>,
     begin: Option<Anchor>,
     explainer: Explainer,
 }
@@ -174,19 +227,43 @@ impl Observer {
         let stamped = tracer.programs();
         let sees = |kind: &Kind| stamped.iter().any(|(known, _)| known == kind);
         let sees_all = FILLS_GAPS.iter().all(sees);
-        let state = State { tracer, begin: None, explainer: Explainer::default() };
-        Ok(Observer { state: Mutex::new(state), runs, way, is_apart, sees_all })
+        let explainer = Explainer::default();
+        let state = State { tracer, program: Vec::new(), begin: None, explainer };
+        let topology = case.topology.clone();
+        Ok(Observer { state: Mutex::new(state), runs, way, is_apart, sees_all, topology })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whose the stamps of a round are.
+    fn owners(&self, case: &Case, samples: &RoundSamples, threads: [Vec<u32>; 2]) -> Owners {
+        let each = self.topology.endpoints_of_role(Role::Client);
+        if each <= 1 {
+            return Owners { threads, ..Owners::default() };
+        }
+        let clients = self.topology.threads_of(Role::Client);
+        let of_thread: Vec<_> =
+            (0..clients).map(|thread| case.pattern.connection_of(case, thread)).collect();
+        let of_sample = |sample: &Sample| {
+            let of_thread = of_thread.get(sample.thread as usize);
+            of_thread.map_or(0, |connection| connection(sample.sequence))
+        };
+        let of_samples = samples.samples.iter().map(of_sample).collect();
+        Owners { threads, each, of_samples }
+    }
+
     fn explanation(&self) -> Option<Explanation> {
         let State { tracer, explainer, .. } = &mut *self.state();
+        let mut trace_points = tracer.programs();
+        if self.way.is_stamped_by_program() {
+            let own = Kind::ALL.iter().filter(|kind| kind.is_of_program());
+            trace_points.extend(own.map(|kind| (*kind, kind.name())));
+        }
         explainer.explain(&Tracing {
             way: self.way,
-            trace_points: &tracer.programs(),
+            trace_points: &trace_points,
             missing: tracer.missing(),
             sees_all: self.sees_all,
         })
@@ -199,6 +276,7 @@ impl RoundObserver for Observer {
         // A round that failed has left its stamps.
         state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
         state.begin = None;
+        state.program.clear();
         if run == self.runs.traced {
             state.tracer.attach(self.is_apart).map_err(|error| Fault::new(error.to_string()))?;
             state.begin = Some(KernelClock::anchor(clock));
@@ -206,7 +284,13 @@ impl RoundObserver for Observer {
         Ok(())
     }
 
-    fn after(&self, samples: &RoundSamples, clock: Source, time: &Timebase) -> Result<(), Fault> {
+    fn after(
+        &self,
+        case: &Case,
+        samples: &RoundSamples,
+        clock: Source,
+        time: &Timebase,
+    ) -> Result<(), Fault> {
         let state = &mut *self.state();
         let Some(begin) = state.begin.take() else {
             if samples.run as usize == self.runs.untraced {
@@ -215,9 +299,39 @@ impl RoundObserver for Observer {
             return Ok(());
         };
         let end = KernelClock::anchor(clock);
-        let trace = state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
+        let mut trace = state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
         let clock = KernelClock::new(begin, end, time);
-        state.explainer.add(RoundTrace { samples: samples.clone(), trace, clock });
+        let mut threads = [Vec::new(), Vec::new()];
+        state.program.sort_by_key(|(place, _)| *place);
+        for ((rank, thread), memory) in state.program.drain(..) {
+            let Some(role) = self.topology.ranks.get(rank).map(|rank| rank.role) else { continue };
+            let thread = self.topology.first_thread(rank).saturating_add(thread as u32);
+            let rows = (memory.rows(), memory.capacity());
+            let tid = program::add(&mut trace, (role, thread), rows, time, &clock);
+            threads[usize::from(role == Role::Server)].extend(tid);
+        }
+        if self.way.is_stamped_by_program() {
+            program::add_taken(&mut trace, &samples.samples, &clock);
+        }
+        let owners = self.owners(case, samples, threads);
+        state.explainer.add(RoundTrace { samples: samples.clone(), trace, clock, owners });
         Ok(())
+    }
+
+    fn stamp_memory(&self, rank: usize, thread: usize) -> Option<PathBuf> {
+        let state = &mut *self.state();
+        // Only while a round is traced.
+        state.begin.as_ref()?;
+        let threads = self.topology.threads_of(Role::Client).max(1);
+        let rows = match self.way.is_stamped_by_program() {
+            true => MOST_STAMPS / threads as usize,
+            // Who it is.
+            false if self.topology.endpoints_of_role(Role::Client) > 1 || threads > 1 => 1,
+            false => return None,
+        };
+        let memory = Arena::create(rows).ok()?;
+        let path = memory.path();
+        state.program.push(((rank, thread), memory));
+        Some(path)
     }
 }

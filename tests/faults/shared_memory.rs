@@ -40,7 +40,7 @@ impl End {
         let assignment = Assignment {
             role,
             rank: role.pick(0, 1),
-            slots: vec![ThreadSlot { cpu: None, arena: "".into() }],
+            slots: vec![ThreadSlot { cpu: None, arena: "".into(), stamps: None }],
             others: Vec::new(),
             server_arena: None,
             remote_rows: Some(1000),

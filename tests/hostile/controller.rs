@@ -99,7 +99,7 @@ fn end(transport: TransportKind, role: Role) -> (Case, Assignment) {
     let mut request = latency::request(latency::Spec::default());
     request.transports = vec![transport];
     let case = request.plan().unwrap().cases.remove(0);
-    let slot = ThreadSlot { cpu: None, arena: "".into() };
+    let slot = ThreadSlot { cpu: None, arena: "".into(), stamps: None };
     let assignment = Assignment {
         role,
         rank: role.pick(0, 1),

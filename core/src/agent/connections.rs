@@ -1,11 +1,16 @@
 //! The connections of one thread: opened, connected, and asked for what they have counted.
 
+use crate::clock::Source;
+use crate::loops::stamped::{Stamped, identify};
 use crate::plan::Case;
 use crate::plan::topology::Wiring;
+use crate::sample::arena::Arena;
 use crate::transport::counter::{self, FinalCounters};
 use crate::transport::endpoint_set::EndpointSet;
 use crate::transport::optional::{DeviceClock, LiveWord};
-use crate::transport::{Blob, Connected, Endpoint, NamedValues, Opening, Setup, SetupError, Slot};
+use crate::transport::{
+    Blob, Connected, Endpoint, KernelPath, NamedValues, Opening, Setup, SetupError, Slot,
+};
 
 /// What is tried when the kernel is to watch several connections.
 const WATCHING: &str = "watching the connections";
@@ -61,6 +66,19 @@ impl Connections {
         let patience = case.transport.loses(&case.settings).then_some(case.loss_after);
         let set = EndpointSet::new(ends, patience).map_err(SetupError::system(WATCHING))?;
         Ok(Connections { set, effective_settings, rejected_peers, is_mesh })
+    }
+
+    /// Has each post and arrival stamped in this memory; where the kernel stamps, only this thread
+    /// says there who it is. To be called by the thread that uses its only end.
+    pub fn stamp(&mut self, case: &Case, source: Source, mut memory: Arena) {
+        if case.transport.descriptor().kernel_path != KernelPath::Bypassed {
+            return identify(&mut memory);
+        }
+        let ends = std::mem::take(&mut self.set.ends).into_vec();
+        self.set.ends = match <[_; 1]>::try_from(ends) {
+            Ok([only]) => Box::new([Box::new(Stamped::new(only, source, memory)) as _]),
+            Err(several) => several.into(),
+        };
     }
 
     /// Peers that were rejected, until now.

@@ -188,6 +188,7 @@ impl RoleRunner {
         let (look, spin) = (context.ticks(LOOK), context.ticks(ADAPTIVE_SPIN));
         let Some(mut connections) = self.connect()? else { return Ok(()) };
         role_loop.connected(&connections.set)?;
+        self.stamp_ends(&mut connections)?;
         let rehearse::Rehearsal { overhead, recording_ticks } =
             rehearse::instrument(clock, &plan, assignment.overhead_messages);
         let noise = self.noise(clock, &time, pinned.is_ok());
@@ -354,6 +355,15 @@ impl RoleRunner {
         let is_real = !matches!(clock, AnyClock::Virtual(_));
         let cpu = self.cpu().filter(|_| is_real && is_pinned)?;
         Some(host::spin(cpu, clock, time, self.assignment.noise.0 as f64))
+    }
+
+    /// Has the controller's memory for stamps used, where there is one.
+    fn stamp_ends(&self, connections: &mut Connections) -> Result<(), AgentError> {
+        let slot = self.assignment.slots.get(self.number);
+        let Some(path) = slot.and_then(|slot| slot.stamps.as_ref()) else { return Ok(()) };
+        let memory = Arena::open(path).map_err(unable("the memory for stamps"))?;
+        connections.stamp(&self.case, self.assignment.clock.source, memory);
+        Ok(())
     }
 
     /// Starts the thread that keeps writing the time into messages, where the case asks for it: on

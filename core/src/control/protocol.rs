@@ -31,7 +31,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 20;
+pub const VERSION: u32 = 21;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -130,6 +130,9 @@ pub struct ThreadSlot {
     pub cpu: Option<u32>,
     /// The file of its sample memory.
     pub arena: PathBuf,
+    /// That of the stamps of its posts and arrivals, where these are to be stamped, and of its
+    /// number.
+    pub stamps: Option<PathBuf>,
 }
 
 /// What an agent needs beside the case to run its part of a round.

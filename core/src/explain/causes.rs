@@ -123,7 +123,9 @@ impl Stage<'_> {
         match stage.kind {
             None if stage.half == Half::Send => (cpu, sender),
             Some(_) if stage.of_others && stage.half == Half::Send => (cpu, sender),
-            Some(Kind::Switch | Kind::Copied | Kind::SysExit) | None => (cpu, receiver),
+            Some(Kind::Switch | Kind::Copied | Kind::SysExit | Kind::Arrived) | None => {
+                (cpu, receiver)
+            }
             Some(Kind::SysEnter | Kind::Send) => (cpu, sender),
             // In loopback the sender does the work of the receiving side as well.
             Some(_) => (cpu, sender),

@@ -28,11 +28,22 @@ impl KernelClock {
         Anchor::monotonic(source.clock())
     }
 
+    /// Nanoseconds of the samples in one of the kernel's.
+    fn slope(&self) -> f64 {
+        let kernel = self.end.0.saturating_sub(self.begin.0) as f64;
+        let slope = (self.end.1 - self.begin.1) / kernel;
+        if slope.is_finite() && slope > 0.0 { slope } else { 1.0 }
+    }
+
     /// The time of the samples at an instant of the kernel's clock.
     pub fn sample_ns(&self, monotonic_ns: u64) -> f64 {
-        let kernel = self.end.0.saturating_sub(self.begin.0) as f64;
-        let slope = if kernel > 0.0 { (self.end.1 - self.begin.1) / kernel } else { 1.0 };
-        self.begin.1 + monotonic_ns.wrapping_sub(self.begin.0) as i64 as f64 * slope
+        self.begin.1 + monotonic_ns.wrapping_sub(self.begin.0) as i64 as f64 * self.slope()
+    }
+
+    /// The instant of the kernel's clock at a time of the samples, to the nearest nanosecond.
+    pub fn monotonic_ns(&self, sample_ns: f64) -> u64 {
+        let since = (sample_ns - self.begin.1) / self.slope();
+        self.begin.0.wrapping_add_signed(since.round() as i64)
     }
 }
 
@@ -55,5 +66,9 @@ mod tests {
         assert_eq!(clock.sample_ns(70_000), 1000.0);
         assert_eq!(clock.sample_ns(71_001), 2000.0);
         assert!((clock.sample_ns(69_999) - 999.001).abs() < 1e-3);
+        assert_eq!(
+            [999.0, 1000.0, 2000.0].map(|ns| clock.monotonic_ns(ns)),
+            [69_999, 70_000, 71_001]
+        );
     }
 }

@@ -11,6 +11,7 @@ pub mod causes;
 mod clock;
 mod disturbance;
 pub mod path;
+pub mod program;
 pub mod split;
 pub mod stamps;
 mod streams;

@@ -32,6 +32,11 @@ pub enum Match {
     ReturnOfReceiver,
     /// The last of other messages that were in the socket before this one.
     Ahead,
+    /// The program's own, by the number of the message and its thread.
+    Numbered,
+    /// The same of the return of the call that posts, or where the other end was woken or had the
+    /// message before it returned, that.
+    Returned,
     /// The last of the thread that sends with which it worked on other messages: of a server that
     /// answers what it took together.
     Served,
@@ -143,6 +148,16 @@ const LOCAL: &[Step] = &[
     RETURN,
 ];
 
+/// What passes by the kernel.
+const BYPASSED: &[Step] = &[
+    Step { optional: true, ..step(Kind::Post, "turn-round", Half::Send, Match::Numbered) },
+    step(Kind::Posted, "post", Half::Send, Match::Returned),
+    Step { optional: true, ..step(Kind::Taken, "adapter reads it", Half::Send, Match::Numbered) },
+    Step { name: "way, to the wake-up call", ..WAKING },
+    RUNNING,
+    step(Kind::Arrived, "way and poll", Half::Receive, Match::Numbered),
+];
+
 /// The way of a case's messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
@@ -168,6 +183,11 @@ impl Way {
         let is_scheduled = case.schedule.is_open();
         let followed = profile.followed?;
         Some(Way { path, steps: steps(path), followed, framing, is_scheduled })
+    }
+
+    /// Whether the program stamps where they are.
+    pub fn is_stamped_by_program(&self) -> bool {
+        self.path == KernelPath::Bypassed
     }
 
     /// Whether its messages go over a network device.
@@ -202,6 +222,7 @@ impl Way {
 pub fn steps(path: KernelPath) -> &'static [Step] {
     match path {
         KernelPath::None => &[],
+        KernelPath::Bypassed => BYPASSED,
         KernelPath::Segments => SEGMENTS,
         KernelPath::Datagrams => DATAGRAMS,
         KernelPath::LocalStream | KernelPath::LocalDatagrams => LOCAL,
@@ -213,7 +234,10 @@ pub fn copied_at(path: KernelPath) -> CopiedAt {
     match path {
         KernelPath::Segments => CopiedAt::Stream,
         KernelPath::Datagrams => CopiedAt::Datagram,
-        KernelPath::None | KernelPath::LocalStream | KernelPath::LocalDatagrams => CopiedAt::Local,
+        KernelPath::None
+        | KernelPath::Bypassed
+        | KernelPath::LocalStream
+        | KernelPath::LocalDatagrams => CopiedAt::Local,
     }
 }
 
@@ -251,7 +275,8 @@ pub fn kinds(way: &Way, sleeps: bool, is_apart: bool) -> Vec<Kind> {
         Kind::Copied => copied_at(way.path) == CopiedAt::Datagram && !needs_copies,
         _ => false,
     };
-    let own = way.steps.iter().filter(|step| !step.by.is_of_others()).map(|step| step.kind);
+    let is_stamped = |step: &&Step| !step.by.is_of_others() && !step.kind.is_of_program();
+    let own = way.steps.iter().filter(is_stamped).map(|step| step.kind);
     let mut kinds: Vec<Kind> = own.filter(|kind| sleeps || !is_call(*kind)).collect();
     let more = DISTURBANCES.iter().filter(|kind| !kinds.contains(kind));
     let more: Vec<Kind> = more.copied().collect();

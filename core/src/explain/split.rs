@@ -4,6 +4,7 @@
 //! receive stamp are its own. The module `streams` finds those of messages that are not alone.
 
 use super::path::{Half, Match, Step, Way};
+use super::program;
 use super::stamps::{Found, Positions, Stamps, in_flow, reversed};
 use super::streams;
 use crate::host::trace::{Kind, Stamp};
@@ -111,6 +112,7 @@ fn find(samples: &[Sample], stamps: &Stamps<'_>, way: &Way, begin: &Step) -> Fou
         measured.partition(|(_, sample)| sample.receive_ns <= stamps.full_ns);
     let within: Vec<usize> = within.into_iter().map(|(number, _)| number).collect();
     let messages: Vec<Found> = match way.followed {
+        _ if way.is_stamped_by_program() => program::follow(&within, samples, stamps, way),
         Followed::Alone => {
             let own = within.iter();
             own.filter_map(|number| alone(*number, samples, stamps, way, begin)).collect()
@@ -189,25 +191,28 @@ fn alone(
 ) -> Option<Found> {
     let sample = &samples[number];
     let range = stamps.between(sample.submit_ns, sample.receive_ns);
-    let (legs, positions) = legs(stamps, &range, way.steps, begin)?;
+    let owners = stamps.owners.of(sample.thread);
+    let (legs, positions) = legs(stamps, &range, (way.steps, begin), owners)?;
     let threads = [legs[0].sender, legs[1].sender];
     Some(Found { sample: number, threads, range, legs: positions.into(), ahead: Vec::new() })
 }
 
-/// The stamps of both legs of a message; `None`: where one of them begins is not there.
+/// The stamps of both legs of a message; `None`: where one of them begins is not there. `owners`:
+/// its threads, where there are others.
 fn legs(
     stamps: &Stamps<'_>,
     range: &Range<usize>,
-    steps: &[Step],
-    begin: &Step,
+    (steps, begin): (&[Step], &Step),
+    owners: Option<[u32; 2]>,
 ) -> Option<([Leg; 2], [Positions; 2])> {
     let own = &stamps.all[range.clone()];
     let is_begin = |stamp: &&Stamp| {
         stamp.kind == begin.kind && (begin.by != Match::Packet || stamp.length > 0)
     };
-    let there = own.iter().find(is_begin)?;
+    let is_by = |stamp: &Stamp, end: usize| owners.is_none_or(|own| own[end] == stamp.tid);
+    let there = own.iter().filter(is_begin).find(|stamp| is_by(stamp, 0))?;
     let is_back = |stamp: &&Stamp| match begin.by {
-        Match::Sender => stamp.tid != there.tid,
+        Match::Sender => stamp.tid != there.tid && is_by(stamp, 1),
         _ => stamp.flow == reversed(there.flow),
     };
     let back = own.iter().filter(is_begin).find(is_back)?;
@@ -246,6 +251,8 @@ fn one_leg(own: &[Stamp], offset: usize, (steps, begin): (&[Step], &Step), leg: 
         Match::Packet | Match::Flow | Match::Sender => first(&|stamp| is_of(step, stamp, leg)),
         // Nothing else is on the way.
         Match::Ahead | Match::Served => None,
+        // The program does not stamp what the kernel shows.
+        Match::Numbered | Match::Returned => None,
         Match::Receiver => copied,
         // Where nothing says when the socket was readable.
         Match::LastPacket if readable.is_none() => first(&|stamp| is_of(step, stamp, leg)),
@@ -304,7 +311,7 @@ fn definitions(present: &[Vec<bool>], way: &Way) -> Vec<StageDef> {
     let last = present.len().saturating_sub(1);
     for (leg, present) in present.iter().enumerate() {
         let mut waiting: Vec<&str> = Vec::new();
-        if leg == 1 && !passes(steps, present, Kind::SysExit) {
+        if leg == 1 && !way.is_stamped_by_program() && !passes(steps, present, Kind::SysExit) {
             waiting.push("return");
         }
         for (step, is_present) in steps.iter().zip(present) {
@@ -352,9 +359,13 @@ fn own_name(step: &Step, steps: &[Step], present: &[bool]) -> &'static str {
         Kind::Copied if !step.by.is_of_others() && passes(steps, present, Kind::Switch) => {
             "running and copy"
         }
+        Kind::Arrived if passes(steps, present, Kind::Switch) => "running and poll",
         _ => step.name,
     }
 }
+
+/// Stamps are whole nanoseconds, and two of a coarse clock may be one reading.
+const ROUNDING_NS: f64 = 1.0;
 
 /// Why a message is left out.
 enum Left {
@@ -394,16 +405,16 @@ fn one(
                 continue;
             };
             let time = stamps.times_ns[*position];
-            if time < at {
+            if time + ROUNDING_NS < at {
                 return Err(Left::Disordered);
             }
-            stages.push(time - at);
-            at = time;
+            stages.push((time - at).max(0.0));
+            at = at.max(time);
             cpu = Some(stamps.all[*position].cpu);
             cpus.push(stamps.all[*position].cpu);
         }
     }
-    if sample.receive_ns < at {
+    if sample.receive_ns + ROUNDING_NS < at {
         return Err(Left::Disordered);
     }
     stages.push(sample.receive_ns - at);

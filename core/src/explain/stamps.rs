@@ -4,12 +4,49 @@ use super::clock::KernelClock;
 use crate::host::trace::{Stamp, Trace};
 use std::ops::Range;
 
+/// Whose stamps are whose, where there are several threads or connections.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Owners {
+    /// The threads of client and server, in their order: their numbers as the kernel stamps them.
+    /// Empty where each end has one, with one connection, which its stamps show.
+    pub threads: [Vec<u32>; 2],
+    /// Connections of each thread of the client.
+    pub each: u32,
+    /// Which of them each sample went over; empty: there is one.
+    pub of_samples: Vec<u32>,
+}
+
+impl Owners {
+    /// All connections: the thread of the client, and which of its own.
+    pub fn connections(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let each = self.each.max(1);
+        let threads = 0..self.threads[0].len().max(1) as u32;
+        threads.flat_map(move |thread| (0..each).map(move |one| (thread, one)))
+    }
+
+    /// Which of its thread's a sample went over, by its position in the round.
+    pub fn connection(&self, sample: usize) -> u32 {
+        self.of_samples.get(sample).copied().unwrap_or(0)
+    }
+
+    /// The threads of both ends between which the messages of a thread go. A server may have one
+    /// thread for all.
+    pub fn of(&self, thread: u32) -> Option<[u32; 2]> {
+        let [clients, servers] = &self.threads;
+        let at = thread as usize;
+        let server = if servers.len() == 1 { servers.first() } else { servers.get(at) };
+        Some([*clients.get(at)?, *server.or(servers.first())?])
+    }
+}
+
 /// The stamps of a round in the time of its samples.
 pub struct Stamps<'a> {
     pub all: &'a [Stamp],
     pub times_ns: Vec<f64>,
     /// When the memory for stamps was full.
     pub full_ns: f64,
+    /// Whose they are.
+    pub owners: Owners,
 }
 
 impl<'a> Stamps<'a> {
@@ -17,7 +54,7 @@ impl<'a> Stamps<'a> {
     pub fn new(trace: &'a Trace, clock: &KernelClock) -> Stamps<'a> {
         let times_ns = trace.stamps.iter().map(|stamp| clock.sample_ns(stamp.time_ns)).collect();
         let full_ns = trace.full_ns.map_or(f64::INFINITY, |at| clock.sample_ns(at));
-        Stamps { all: &trace.stamps, times_ns, full_ns }
+        Stamps { all: &trace.stamps, times_ns, full_ns, owners: Owners::default() }
     }
 
     /// Those from one instant to another.

@@ -131,14 +131,29 @@ pub(super) fn follow(
     way: &Way,
     begin: &Step,
 ) -> Vec<Found> {
-    let was_sent = |sample: &Sample| {
-        let never = [Flags::UNSENT, Flags::MISSED].iter().any(|flag| sample.flags.has(*flag));
-        !never && sample.submit_ns.is_finite()
-    };
-    let sent: Vec<&Sample> = samples.iter().filter(|sample| was_sent(sample)).collect();
-    let streams = streams(&sent, stamps, way, begin);
-    let Some(server) = streams.first().map(|there| there.receiver) else { return Vec::new() };
     let threads = Threads::new(stamps.all, way);
+    let of = |one| of_connection((measured, one), samples, (stamps, &threads), way, begin);
+    stamps.owners.connections().flat_map(of).collect()
+}
+
+/// The same of those of a connection: a thread of the client, and which of its own.
+fn of_connection(
+    (measured, connection): (&[usize], (u32, u32)),
+    samples: &[Sample],
+    (stamps, threads): (&Stamps<'_>, &Threads),
+    way: &Way,
+    begin: &Step,
+) -> Vec<Found> {
+    let is_own =
+        |number: usize| (samples[number].thread, stamps.owners.connection(number)) == connection;
+    let was_sent = |(number, sample): &(usize, &Sample)| {
+        let never = [Flags::UNSENT, Flags::MISSED].iter().any(|flag| sample.flags.has(*flag));
+        is_own(*number) && !never && sample.submit_ns.is_finite()
+    };
+    let sent = samples.iter().enumerate().filter(was_sent).map(|(_, sample)| sample);
+    let sent: Vec<&Sample> = sent.collect();
+    let streams = streams(&sent, (stamps, stamps.owners.of(connection.0)), way, begin);
+    let Some(server) = streams.first().map(|there| there.receiver) else { return Vec::new() };
     let client = streams[0].sender;
     let one = |number: &usize| {
         let sample = &samples[*number];
@@ -151,7 +166,7 @@ pub(super) fn follow(
             ahead: Vec::new(),
         };
         for stream in &streams {
-            let finder = Finder { stream, threads: &threads, way, begin };
+            let finder = Finder { stream, threads, way, begin };
             // What comes after the last stamp of a leg is of the next.
             let before = found.legs.last().and_then(|leg| leg.iter().flatten().copied().max());
             let (leg, ahead) = finder.leg(place, before)?;
@@ -160,20 +175,31 @@ pub(super) fn follow(
         }
         Some(found)
     };
-    measured.iter().filter_map(one).collect()
+    measured.iter().filter(|number| is_own(**number)).filter_map(one).collect()
 }
 
 /// The streams of the connection that the first message goes over; empty: it was not found.
-fn streams(sent: &[&Sample], stamps: &Stamps<'_>, way: &Way, begin: &Step) -> Vec<Stream> {
+/// `owners`: its threads, where there are others. A thread posts a message as soon as it has
+/// stamped it, so its next call is of that one.
+fn streams(
+    sent: &[&Sample],
+    (stamps, owners): (&Stamps<'_>, Option<[u32; 2]>),
+    way: &Way,
+    begin: &Step,
+) -> Vec<Stream> {
     let Some(first) = sent.first() else { return Vec::new() };
     let start = stamps.times_ns.partition_point(|time| *time < first.submit_ns);
     let is_begin = |stamp: &&Stamp| {
         stamp.kind == begin.kind && (begin.by != Match::Packet || stamp.length > 0)
     };
     let own = &stamps.all[start..];
-    let Some(there) = own.iter().find(is_begin) else { return Vec::new() };
+    let is_by_client = |stamp: &&Stamp| owners.is_none_or(|[client, _]| client == stamp.tid);
+    let Some(there) = own.iter().filter(is_begin).find(is_by_client) else { return Vec::new() };
     let (client, flow) = (there.tid, there.flow);
     let copies = |not: u32, flow: u32| {
+        if let (Some([client, server]), 0) = (owners, flow) {
+            return Some(if not == client { server } else { client });
+        }
         let mut all = own.iter().filter(|stamp| stamp.kind == Kind::Copied && stamp.tid != not);
         all.find(|stamp| in_flow(stamp, flow)).map(|stamp| stamp.tid)
     };
@@ -381,6 +407,7 @@ impl Finder<'_> {
                 places.of_before(range, readable?)
             }
             Match::Receiver => copied,
+            Match::Numbered | Match::Returned => None,
             Match::CallOfSender => threads.last_before(Did::Enter, stream.sender, begins?),
             Match::Wake => wake.map(|(woken, _)| woken).filter(|woken| Some(*woken) > arrived),
             Match::Takes => wake.map(|(_, takes)| takes),

@@ -4,7 +4,7 @@ use super::causes::{Evidence, cause};
 use super::disturbance::Disturbances;
 use super::path::{Half, Way, begin};
 use super::split::{RoundSplit, StageDef, split_rounds};
-use super::stamps::Stamps;
+use super::stamps::{Owners, Stamps};
 use super::{BEST, Explanation, KernelClock, QUANTILES, SLOW, Slow, SlowMessage, StageFigures};
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Trace};
@@ -24,6 +24,8 @@ pub struct RoundTrace {
     pub samples: RoundSamples,
     pub trace: Trace,
     pub clock: KernelClock,
+    /// Of several threads.
+    pub owners: Owners,
 }
 
 /// What was stamped, and how.
@@ -87,7 +89,10 @@ impl Explainer {
         let Tracing { way, missing, sees_all, .. } = *tracing;
         let is_stamped = |kind| tracing.trace_points.iter().any(|(own, _)| *own == kind);
         let begin = begin(way.steps, is_stamped)?;
-        let stamps = self.traced.iter().map(|round| Stamps::new(&round.trace, &round.clock));
+        let stamps = self.traced.iter().map(|round| Stamps {
+            owners: round.owners.clone(),
+            ..Stamps::new(&round.trace, &round.clock)
+        });
         let stamps: Vec<Stamps<'_>> = stamps.collect();
         let rounds = self.traced.iter().zip(&stamps);
         let input = rounds.clone().map(|(round, stamps)| (&round.samples.samples[..], stamps));
@@ -256,9 +261,10 @@ impl Figures {
     }
 }
 
-/// How many messages were in the sockets when one came; nothing where they go one at a time.
+/// How many messages were in the sockets when one came; nothing where they go one at a time, or
+/// pass no socket.
 fn queues(all: &[Message<'_>], way: &Way) -> Vec<Vec<f64>> {
-    if way.followed == Followed::Alone {
+    if way.followed == Followed::Alone || way.is_stamped_by_program() {
         return Vec::new();
     }
     let of_leg = |leg: usize| {

@@ -3,14 +3,15 @@
 use super::causes::{Evidence, cause};
 use super::disturbance::{Disturbances, Held};
 use super::path::{Way, begin, steps};
-use super::split::{RoundSplit, split_rounds};
-use super::stamps::Stamps;
+use super::split::{RoundSplit, Split, split_rounds};
+use super::stamps::{Owners, Stamps};
 use super::{Cause, Explainer, KernelClock, Named, RoundTrace, Tracing};
 use crate::clock::{Anchor, TickSpan, Ticks, Timebase};
 use crate::host::trace::{Kind, Stamp, Trace};
 use crate::plan::Followed;
 use crate::sample::{Flags, RoundSamples, Sample};
 use crate::transport::KernelPath;
+use std::collections::BTreeMap;
 
 const CLIENT: u32 = 100;
 const SERVER: u32 = 200;
@@ -405,7 +406,7 @@ fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
     });
     let without = RoundSamples { run: 0, round: 0, samples: without.collect() };
     explainer.add_untraced(&without, &way(Followed::Alone));
-    explainer.add(RoundTrace { samples: traced, trace, clock: clock() });
+    explainer.add(RoundTrace { samples: traced, trace, clock: clock(), owners: Owners::default() });
     let found = explainer.explain(&Tracing {
         way: way(Followed::Alone),
         trace_points: &[(Kind::Send, "send"), (Kind::Copied, "sock_recv_length")],
@@ -421,4 +422,92 @@ fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
     let sum: f64 = found.stages.iter().map(|stage| stage.quantiles_ns[3]).sum();
     assert_eq!(sum, total);
     assert!(found.sum_error < 1e-12 && found.factor > 1.0);
+}
+
+/// The messages of two threads of each end, those of the second a little later.
+fn of_two_threads() -> (Vec<Sample>, Trace) {
+    let (mut samples, mut trace) = round(20, |_| None, Vec::new());
+    let second = samples.clone().into_iter().map(|sample| {
+        let [_, submit, _, receive, _] = sample.stamps().map(|ns| ns + 15.0);
+        let none = f64::NAN;
+        let stamps = [none, submit, none, receive, none];
+        Sample::new(sample.sequence, 64, stamps, Flags::default()).of_thread(1)
+    });
+    samples.extend(second.collect::<Vec<_>>());
+    samples.sort_by(|a, b| a.submit_ns.total_cmp(&b.submit_ns));
+    // TCP numbers the bytes.
+    let mut passed = BTreeMap::new();
+    for stamp in &mut trace.stamps {
+        let number: &mut u32 = passed.entry((stamp.kind as u8, stamp.flow)).or_default();
+        let is_end = matches!(stamp.kind, Kind::Ready | Kind::Copied);
+        stamp.number = *number + if is_end { 64 } else { 0 };
+        *number += 64;
+    }
+    let second = trace.stamps.clone().into_iter().map(|stamp| Stamp {
+        time_ns: stamp.time_ns + 15,
+        tid: stamp.tid + 1,
+        // The server's port is the same.
+        flow: if stamp.flow == THERE { THERE + (1 << 16) } else { BACK + 1 },
+        ..stamp
+    });
+    trace.stamps.extend(second.collect::<Vec<_>>());
+    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    (samples, trace)
+}
+
+#[test]
+fn messages_of_threads_that_work_at_the_same_time_have_the_stamps_of_their_own() {
+    let (samples, trace) = of_two_threads();
+    let threads = [vec![CLIENT, CLIENT + 1], vec![SERVER, SERVER + 1]];
+    let owners = Owners { threads, ..Owners::default() };
+    let usual = USUAL.map(|ns| ns as f64);
+    let expected = [&usual[..], &usual, &[80.0]].concat();
+    for followed in [Followed::Alone, Followed::RoundTrips { reply: None }] {
+        let stamps = Stamps { owners: owners.clone(), ..Stamps::new(&trace, &clock()) };
+        let found = split_by(&samples, &stamps, &way(followed));
+        assert_eq!((found.messages.len(), found.incomplete), (40, 0), "{followed:?}");
+        for message in &found.messages {
+            assert_eq!(message.stages_ns, expected, "{followed:?}");
+            let thread = samples[message.sample].thread;
+            assert_eq!(message.threads, [CLIENT + thread, SERVER + thread]);
+        }
+    }
+    // The same as two connections of one thread.
+    let one = |sample: &Sample| Sample { sequence: 2 * sample.sequence, thread: 0, ..*sample };
+    let both: Vec<Sample> = samples
+        .iter()
+        .map(|sample| Sample {
+            sequence: one(sample).sequence + u64::from(sample.thread),
+            ..one(sample)
+        })
+        .collect();
+    let by_one = |stamp: &Stamp| Stamp { tid: stamp.tid & !1, ..*stamp };
+    let of_one = Trace { stamps: trace.stamps.iter().map(by_one).collect(), ..trace.clone() };
+    let threads = [vec![CLIENT], vec![SERVER]];
+    let of_samples = samples.iter().map(|sample| sample.thread).collect();
+    let owners = Owners { threads, each: 2, of_samples };
+    let stamps = Stamps { owners, ..Stamps::new(&of_one, &clock()) };
+    let found = split_by(&both, &stamps, &way(Followed::RoundTrips { reply: None }));
+    assert_eq!((found.messages.len(), found.incomplete), (40, 0));
+    for (name, ns) in [("TCP and IP send", 200.0), ("TCP receive", 70.0), ("poll and copy", 300.0)]
+    {
+        let named = found.stages.iter().enumerate().filter(|(_, stage)| stage.name == name);
+        let numbers: Vec<usize> = named.map(|(number, _)| number).collect();
+        assert_eq!(numbers.len(), 2, "{name}");
+        let has = |one: &Split| numbers.iter().all(|number| one.stages_ns[*number] == ns);
+        assert!(found.messages.iter().all(has), "{name}");
+    }
+    // Told apart by nothing, a message of the second thread has stamps of the first.
+    let found = split_of(&samples, &trace);
+    assert!(found.messages.iter().any(|message| message.stages_ns != expected));
+}
+
+#[test]
+fn a_server_of_one_thread_has_the_messages_of_all_clients() {
+    let owners = Owners { threads: [vec![7, 8], vec![9]], each: 2, of_samples: vec![0, 1] };
+    assert_eq!([0, 1, 2].map(|thread| owners.of(thread)), [Some([7, 9]), Some([8, 9]), None]);
+    assert_eq!(owners.connections().collect::<Vec<_>>(), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    assert_eq!([0, 1, 2].map(|sample| owners.connection(sample)), [0, 1, 0]);
+    let single = Owners::default();
+    assert_eq!((single.of(0), single.connections().count()), (None, 1));
 }

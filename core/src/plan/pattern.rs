@@ -246,6 +246,11 @@ pub trait PatternSpec: Sync {
         case.settings.clone()
     }
 
+    /// Which of the connections of a thread of the client each message goes over, by its number.
+    fn connection_of(&self, _case: &Case, _thread: u32) -> Box<dyn Fn(u64) -> u32> {
+        Box::new(|_| 0)
+    }
+
     /// The case as one of its rounds runs it.
     fn for_round(&self, case: &Case, _round: u32, _of: u32) -> Case {
         case.clone()

@@ -474,7 +474,7 @@ impl Runner<'_, '_> {
         counts.iter().for_each(|one| counts::add(&mut round.counts, one));
         analysis.complete_counts(case, &finished, &mut round.counts);
         let samples = analysis.join(case, each);
-        self.conditions.context.end_observing(&samples, self.time.source, &base)?;
+        self.conditions.context.end_observing(case, &samples, self.time.source, &base)?;
         if let Err(error) = self.keep.samples(&samples) {
             self.spoil(&error);
         }

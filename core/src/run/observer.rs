@@ -3,7 +3,9 @@
 use super::RunContext;
 use crate::clock::{Source, Timebase};
 use crate::control::fault::Fault;
+use crate::plan::Case;
 use crate::sample::RoundSamples;
+use std::path::PathBuf;
 
 /// Is told of each round before its processes are started, and again with its samples.
 pub trait RoundObserver: Sync {
@@ -13,11 +15,23 @@ pub trait RoundObserver: Sync {
     /// It cannot be watched: the run ends.
     fn before(&self, run: usize, clock: Source) -> Result<(), Fault>;
 
-    /// It has left these samples, whose times are of this scale.
+    /// The round of this case has left these samples, whose times are of this scale.
     ///
     /// # Errors
     /// As of [`RoundObserver::before`].
-    fn after(&self, samples: &RoundSamples, clock: Source, time: &Timebase) -> Result<(), Fault>;
+    fn after(
+        &self,
+        case: &Case,
+        samples: &RoundSamples,
+        clock: Source,
+        time: &Timebase,
+    ) -> Result<(), Fault>;
+
+    /// Where a thread of a rank on this host is to stamp its posts and arrivals, or to say who it
+    /// is; `None`: nowhere.
+    fn stamp_memory(&self, _rank: usize, _thread: usize) -> Option<PathBuf> {
+        None
+    }
 }
 
 impl RunContext<'_> {
@@ -26,13 +40,19 @@ impl RunContext<'_> {
         self.observer.map_or(Ok(()), |observer| observer.before(run, clock))
     }
 
+    /// Where a thread stamps for it.
+    pub(super) fn stamp_memory(&self, rank: usize, thread: usize) -> Option<PathBuf> {
+        self.observer?.stamp_memory(rank, thread)
+    }
+
     /// Tells it of what the round has left.
     pub(super) fn end_observing(
         &self,
+        case: &Case,
         samples: &RoundSamples,
         clock: Source,
         time: &Timebase,
     ) -> Result<(), Fault> {
-        self.observer.map_or(Ok(()), |observer| observer.after(samples, clock, time))
+        self.observer.map_or(Ok(()), |observer| observer.after(case, samples, clock, time))
     }
 }

@@ -195,6 +195,7 @@ impl<'a> Round<'a> {
         let slot = |(thread, result): (usize, &ThreadResult)| ThreadSlot {
             cpu: own.iter().cycle().nth(thread).copied(),
             arena: result.arena.path(),
+            stamps: self.conditions.context.stamp_memory(rank, thread).filter(|_| host.is_none()),
         };
         let beside = (0..self.ranks.len()).filter(|other| *other != rank);
         let others = beside.flat_map(|other| {

@@ -16,6 +16,9 @@ pub enum KernelPath {
     /// Nothing between the stamps of the program.
     #[default]
     None,
+    /// The same: memory that both ends map, or an adapter that the program reaches by itself. What
+    /// the program stamps when it posts and polls shows its way, and the kernel who waited.
+    Bypassed,
     /// Segments of TCP over IP.
     Segments,
     /// Datagrams of UDP over IP.

@@ -90,12 +90,26 @@ crate::options::named_enum! {
         Napi = "napi_poll",
         /// A CPU gets another frequency.
         Frequency = "cpu_frequency",
+        /// The program's own stamp: before it posts a message.
+        Post = "the program's call that posts",
+        /// The same: that call has returned.
+        Posted = "return of the call that posts",
+        /// The same: the poll that found a message has returned.
+        Arrived = "return of the poll that found it",
+        /// The same: the last time that stood in a message when the adapter read it.
+        Taken = "last time written before the adapter read it",
     }
 }
 
 impl Kind {
+    /// Whether the program stamps it, and not the kernel.
+    pub fn is_of_program(self) -> bool {
+        matches!(self, Kind::Post | Kind::Posted | Kind::Arrived | Kind::Taken)
+    }
+
     fn from_number(number: u8) -> Option<Kind> {
-        Kind::ALL.get(usize::from(number).checked_sub(1)?).copied()
+        let known = Kind::ALL.get(usize::from(number).checked_sub(1)?).copied();
+        known.filter(|kind| !kind.is_of_program())
     }
 }
 
@@ -116,7 +130,8 @@ pub struct Stamp {
     /// their number. Of a migration: the CPU. Of a frequency: kHz.
     pub number: u32,
     /// Of a packet: payload bytes. Of a poll of a device: packets. Of a switch: bit 0 set where the
-    /// thread that leaves is ours, bit 1 where the one that comes is.
+    /// thread that leaves is ours, bit 1 where the one that comes is; above them the number of the
+    /// first in the PID namespace of this process.
     pub length: u32,
     /// The CPU.
     pub cpu: u16,
@@ -124,6 +139,14 @@ pub struct Stamp {
     pub kind: Kind,
     /// Whether a thread of the kernel ran.
     pub in_kernel_thread: bool,
+}
+
+impl Stamp {
+    /// Of a switch: the thread of ours that leaves, by its number in the PID namespace of this
+    /// process.
+    pub fn leaves(&self) -> Option<u32> {
+        (self.kind == Kind::Switch && self.length & 1 != 0).then_some(self.length >> 2)
+    }
 }
 
 /// The stamps of a round.

@@ -258,7 +258,11 @@ int wg_switch(u64 *ctx)
 	if (!leaves && !comes)
 		return 0;
 	u64 now = ktime_ns();
-	put(s, now, SWITCH, from, to->pid, from->__state, leaves | comes << 1);
+	/* The thread that leaves is still the current one. */
+	struct numbers own = {};
+	if (leaves)
+		ns_pid_tgid(s->ns_dev, s->ns_ino, &own, sizeof(own));
+	put(s, now, SWITCH, from, to->pid, from->__state, leaves | comes << 1 | own.pid << 2);
 	if (!leaves)
 		keep_name(from);
 	if (!comes)

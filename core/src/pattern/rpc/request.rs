@@ -2,6 +2,7 @@
 //! the cases that run at the same time, and those that measure the unloaded times.
 
 use super::cases;
+use super::draws::Draws;
 use super::spec::{LONGEST, MOST_RECEIVERS, Reply, SHORTEST, Spec};
 use super::workload::Workload;
 use crate::pattern::load::{MOST_BUFFERS, MOST_OUTSTANDING};
@@ -83,6 +84,11 @@ impl PatternSpec for Rpc {
 
     fn is_carried_by(&self, descriptor: &Descriptor) -> bool {
         descriptor.carries(Traffic::Echo { every: 1 }) && !descriptor.one_process
+    }
+
+    fn connection_of(&self, case: &Case, thread: u32) -> Box<dyn Fn(u64) -> u32> {
+        let draws = Draws::of(case, thread);
+        Box::new(move |sequence| draws.connection(sequence) as u32)
     }
 
     fn profile(&self, case: &Case) -> CaseProfile {

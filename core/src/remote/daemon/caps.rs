@@ -133,7 +133,9 @@ impl Caps {
     /// The memory of a round that is within the limits, else why it is not.
     fn check(&self, case: &Case, asked: &Assignment) -> Result<Bytes, String> {
         // A path would name a file of this host.
-        let Some(rows) = asked.remote_rows.filter(|_| asked.server_arena.is_none()) else {
+        let names_file =
+            asked.server_arena.is_some() || asked.slots.iter().any(|slot| slot.stamps.is_some());
+        let Some(rows) = asked.remote_rows.filter(|_| !names_file) else {
             return Err("an agent daemon uses sample memory of its own".to_string());
         };
         self.check_transport(case.transport)?;

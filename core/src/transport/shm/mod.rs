@@ -22,6 +22,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     about: "a lock-free ring each way in shared memory, between two processes",
     largest: Bytes::MIB.0 * 16,
     in_survey: true,
+    kernel_path: KernelPath::Bypassed,
     path: "a copy into the ring, a cache-line hand-over, a copy out of it",
     available,
     ..Descriptor::opened_by(open)

@@ -100,6 +100,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     between_hosts: true,
     least_receives: queues::LEAST_RECEIVES,
     settings: options::TABLE,
+    kernel_path: KernelPath::Bypassed,
     path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
     memory_beside_slots,
     queues: options::addressed,

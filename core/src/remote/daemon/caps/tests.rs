@@ -16,7 +16,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
     let mut request = latency::request(Spec::default());
     change(&mut request);
     let case = request.plan().unwrap().cases.remove(0);
-    let slot = ThreadSlot { cpu: None, arena: "".into() };
+    let slot = ThreadSlot { cpu: None, arena: "".into(), stamps: None };
     let assignment = Assignment {
         slots: vec![slot; case.threads() as usize],
         others: Vec::new(),
