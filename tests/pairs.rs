@@ -330,3 +330,25 @@ fn parts_of_a_study_start_together_on_the_hosts_that_they_name() {
     assert!(label.ends_with(&format!(" {b} to {a}")), "{label}");
     assert!(ended.stdout.contains(label), "{ended:?}");
 }
+
+#[test]
+fn a_victim_between_two_hosts_has_congestors_on_the_others() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(4, &scratch) else { return };
+    let before = format!("impact --under incast --hosts {}", net.list());
+    let victim = "latency --transport tcp --wait block --time 200ms --rounds 2 --out run";
+    let all = [words(&net, &before), victim.split(' ').collect()].concat();
+    let ended = wiregauge(&scratch, &all);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    let hosts = |run: &Run| run.case.topology.ranks.iter().map(|rank| rank.host).collect();
+    let ends: Vec<Vec<Option<u32>>> = record.runs.iter().map(hosts).collect();
+    assert_eq!(ends, [[Some(0), Some(1)], [Some(0), Some(1)], [Some(2), Some(3)]]);
+    assert_eq!(record.hosts.iter().map(|host| &*host.name).collect::<Vec<_>>(), net.names);
+    let [_, under, congestor] = &record.runs[..] else { panic!("{ended:?}") };
+    assert!(congestor.counts.received > 0, "{ended:?}");
+    assert!(under.rounds.iter().all(|round| round.congested.is_some()), "{ended:?}");
+    let is_shared = |warning: &RecordedWarning| warning.kind == "congestor_on_cpus";
+    assert!(!under.warnings.iter().any(is_shared), "each host has CPUs of its own: {ended:?}");
+    net.await_no_agents();
+}

@@ -59,14 +59,15 @@ def _bare(name: str, loop: str, read, unit: str, figure: str, count: int) -> Sub
 
 
 def _netpipe(name: str) -> Subject:
-    """NetPIPE at one size: the mean of its best trial. It pins nothing, so its launcher does."""
+    """NetPIPE at one size: the mean of its best trial. It pins nothing, so its launcher does, and
+    prints its figure on stderr."""
     launcher, program = IMPLEMENTATIONS[name.split()[0]]
     size = LATENCY_SIZE
     return Subject(
         name=f"netpipe {name}",
         group=name,
-        client=launcher.replace("none", "core") + f" -n 2 {program} -l {size} -u {size} -p 0"
-        " -n {count} -o netpipe.out",
+        client="sh -c 'exec " + launcher.replace("none", "core")
+        + f" -n 2 {program} -l {size} -u {size} -p 0" + " -n {count} -o netpipe.out 2>&1'",
         read=lambda text: parse.netpipe_half_rtt_ns(text, size),
         unit="ns",
         figure="mean",

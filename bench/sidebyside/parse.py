@@ -51,9 +51,11 @@ def bare_bytes_per_s(text: str) -> float:
 
 
 def netpipe_half_rtt_ns(text: str, size: int) -> float:
-    """From the rate, which has more digits than the time: its Mbps are 2^20 bits per second."""
-    line = re.compile(rf"(?<!\d){size} bytes\s+\d+ times -->\s+([\d.]+) Mbps")
-    rate = float(_match(line.pattern, text, "rate").group(1))
+    """From the rate, which has more digits than the time: its Mbps are 2^20 bits per second.
+
+    The launcher may put another rank's lines between a line's beginning and its rate."""
+    line = rf"(?<!\d){size} bytes\s+\d+ times -->[\s\S]*?([\d.]+) Mbps"
+    rate = float(_match(line, text, "rate").group(1))
     if rate <= 0:
         raise Unreadable("a rate of 0")
     return size * 8 / (rate * 2**20) * 1e9

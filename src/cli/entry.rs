@@ -1,7 +1,7 @@
 //! An entry of a study as the options of its command, so that a word can never mean one thing in a
 //! study and another on the command line.
 
-pub use super::place::hosts;
+pub use super::place::{hosts, named_hosts};
 use super::{common_options, refuse, tables};
 use crate::options::{Given, UsageError};
 use crate::pattern::Pattern;

@@ -102,6 +102,13 @@ pub fn nodes_if_named(given: &Given) -> Result<(Vec<Option<HostSpec>>, Option<Ra
     Ok((nodes, rank))
 }
 
+/// The hosts of `--hosts` or `--hosts-file`, `None` being this one, outside of a job.
+pub fn named_hosts(given: &Given) -> Result<Vec<Option<HostSpec>>, UsageError> {
+    let of_one = ["to", "client-hosts"].into_iter().find(|name| given.is_given(name));
+    refuse_found(of_one, |option| format!("--{option} names no congestors: use --hosts A,B,C,D"))?;
+    Ok(nodes(given, None)?.0)
+}
+
 /// Hosts, `None` being this one, and the settings that this one has of its own.
 type Nodes = (Vec<Option<HostSpec>>, BTreeMap<String, String>);
 

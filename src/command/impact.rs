@@ -1,21 +1,25 @@
 //! `impact`: a victim's rounds alone and beside each congestor, in turns.
 
-use super::hosts;
+use super::hosts::{self, ProbeRequest, with_hosts};
 use super::measure::{execute_in_turns, nothing_works};
 use super::{CommandError, Exit};
-use crate::cli::{self, Command, Congestor, RunOptions, Typed, ab_words};
+use crate::cli::{self, Command, Congestor, RunOptions, Typed, ab_words, entry};
 use crate::options::{UsageError, each_once, refuse};
 use crate::pattern::registry;
-use crate::plan::{Request, impact};
-use crate::transport::TransportKind;
+use crate::plan::request::MOST_THREADS;
+use crate::plan::{HostSpec, Pairs, Place, Request, impact};
+use crate::transport::{Role, TransportKind};
 use std::ffi::OsString;
 
 /// What congestors are.
 const PATTERN: &str = "exchange";
+/// Two for the victim, and two that exchange.
+const LEAST_HOSTS: usize = 4;
 
 /// Measures, compares, reports.
 pub fn impact(typed: &Typed) -> Result<Exit, CommandError> {
-    let (victim, options) = victim(typed.operands("COMMAND"))?;
+    let (mut victim, options) = victim(typed.operands("COMMAND"))?;
+    let nodes = entry::named_hosts(&typed.given)?;
     let mut under: Vec<Congestor> = typed.given.choices("under");
     if under.is_empty() {
         under = Congestor::ALL.to_vec();
@@ -23,15 +27,53 @@ pub fn impact(typed: &Typed) -> Result<Exit, CommandError> {
     let own = typed.given.text("congestor").unwrap_or_default();
     let own = ab_words(own).map_err(UsageError::of_option("congestor"))?;
     let named = |one: &Congestor| Ok((one.name().to_owned(), congestor(*one, &victim, &own)?));
-    let congestors = under.iter().map(named).collect::<Result<Vec<_>, UsageError>>()?;
+    let mut congestors = under.iter().map(named).collect::<Result<Vec<_>, UsageError>>()?;
+    if !nodes.is_empty() {
+        spread(nodes, &mut victim, &mut congestors)?;
+    }
     let plan = impact::plan(victim.clone(), congestors)?;
     let used = each_once(plan.cases.iter().map(|case| case.transport));
-    let (_, unavailable) = hosts::sort_out(&used, &victim.settings, &victim.place, &[]);
-    // Without one of the two there is nothing to compare.
-    match unavailable.is_empty() {
-        true => execute_in_turns(&plan, &options),
-        false => Ok(nothing_works(&unavailable)),
+    let probe = ProbeRequest {
+        transports: used.clone(),
+        interfaces: victim.settings.interfaces(),
+        threads: plan.cpus_at_once().min(MOST_THREADS),
+        clock: options.clock,
+        ..ProbeRequest::default()
+    };
+    let others: Vec<_> = plan.hosts.iter().map(|spec| (spec.clone(), Role::Client)).collect();
+    with_hosts(&others, &probe, |hosts| {
+        let (_, unavailable) = hosts::sort_out(&used, &victim.settings, &victim.place, hosts);
+        // Without one of the two there is nothing to compare.
+        match unavailable.is_empty() {
+            true => execute_in_turns(&plan, hosts, &options),
+            false => Ok(nothing_works(&unavailable)),
+        }
+    })
+}
+
+/// Has the victim on the first two hosts, and the congestors on all others.
+fn spread(
+    mut nodes: Vec<Option<HostSpec>>,
+    victim: &mut Request,
+    congestors: &mut [(String, Request)],
+) -> Result<(), UsageError> {
+    let count = nodes.len();
+    ensure!(
+        count >= LEAST_HOSTS,
+        "--hosts: {count} are too few: name {LEAST_HOSTS} or more, two for the command and the \
+         others for the congestors"
+    );
+    ensure!(
+        !victim.asked.has_nodes(),
+        "{} runs on all of its hosts: with --hosts use a command that measures a pair",
+        victim.pattern.name()
+    );
+    let others = nodes.split_off(2);
+    victim.place = Place { nodes, ..Place::default() };
+    for (_, congestor) in congestors {
+        congestor.place = Place { nodes: others.clone(), which: Pairs::Ranks, ..Place::default() };
     }
+    Ok(())
 }
 
 /// The victim as it was typed.
@@ -41,8 +83,8 @@ fn victim(words: &[OsString]) -> Result<(Request, RunOptions), UsageError> {
             let is_here = !request.place.is_remote();
             ensure!(
                 is_here,
-                "impact measures within this host: leave out --to and --hosts, or write a study \
-                 (docs/impact.md)"
+                "the hosts of an impact are typed before its command: use impact --hosts A,B,C,D \
+                 latency, the command on the first two"
             );
             impact::check_victim(&request)?;
             Ok((*request, options))

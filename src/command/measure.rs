@@ -143,10 +143,14 @@ pub fn execute_prepared(
 }
 
 /// Runs a plan whose rounds have the order of those before in reverse, and reports it.
-pub fn execute_in_turns(plan: &Plan, options: &RunOptions) -> Result<Exit, CommandError> {
+pub fn execute_in_turns(
+    plan: &Plan,
+    hosts: &[RemoteHost],
+    options: &RunOptions,
+) -> Result<Exit, CommandError> {
     let baseline = judge::baseline(&options.judge)?;
     let with = With { sides: Sides { each: Vec::new(), in_turns: true }, ..With::default() };
-    let (record, writer, failed) = carry_out(plan, Vec::new(), &[], options, with)?;
+    let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, with)?;
     let kept = report(&record, writer, options)?;
     let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
     Ok(failed.unwrap_or(judged))

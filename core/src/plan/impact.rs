@@ -26,7 +26,9 @@ pub fn plan(mut victim: Request, congestors: Vec<(String, Request)>) -> Result<P
             "impact takes one victim, and these are {cases}: use one transport, wait mode and size"
         ));
     };
-    let (label, cpus) = (case.label(), case.topology.cpu_pairs());
+    let label = case.label();
+    // On hosts of their own congestors have all CPUs.
+    let cpus = if victim.place.nodes.is_empty() { case.topology.cpu_pairs() } else { 0 };
     let length = case.warmup_time().unwrap_or_default().0 + victim.time.unwrap_or(TIME).0;
     let mut requests = vec![(ALONE.to_owned(), victim.clone())];
     for (name, request) in &congestors {

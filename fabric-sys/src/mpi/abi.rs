@@ -55,8 +55,6 @@ pub struct Constants {
     pub errors_return: usize,
     /// `MPI_STATUS_IGNORE`.
     pub status_ignore: usize,
-    /// `MPI_THREAD_SERIALIZED`.
-    pub thread_serialized: c_int,
     /// `MPI_THREAD_MULTIPLE`.
     pub thread_multiple: c_int,
 }
@@ -73,7 +71,6 @@ const MPICH: Constants = Constants {
     info_null: 0x1c00_0000,
     errors_return: 0x5400_0001,
     status_ignore: 1,
-    thread_serialized: 2,
     thread_multiple: 3,
 };
 
@@ -89,7 +86,6 @@ const STANDARD: Constants = Constants {
     info_null: 0x130,
     errors_return: 0x143,
     status_ignore: 0,
-    thread_serialized: 2048,
     thread_multiple: 4096,
 };
 
@@ -119,7 +115,6 @@ fn open_mpi(library: &Library) -> Option<Constants> {
         info_null: object("ompi_mpi_info_null")?,
         errors_return: object("ompi_mpi_errors_return")?,
         status_ignore: 0,
-        thread_serialized: 2,
         thread_multiple: 3,
     })
 }
@@ -144,7 +139,6 @@ mod tests {
             let mut handles = [comm_world, byte, double, int64, sum, max, null, info_null, handler];
             handles.sort_unstable();
             assert!(handles.windows(2).all(|two| two[0] != two[1]), "{table:?}");
-            assert!(table.thread_serialized < table.thread_multiple, "{table:?}");
         }
     }
 }

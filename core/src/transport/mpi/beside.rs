@@ -123,14 +123,12 @@ pub enum Ahead {
 }
 
 impl Ahead {
-    /// How many more messages may be sent.
+    /// How many messages may be sent in all, when so many have been received.
     #[inline(always)]
-    pub fn room(&self, sent: u64, received: u64) -> u64 {
+    pub fn limit(&self, received: u64) -> u64 {
         match *self {
-            Ahead::OfAnswers { most, every } => {
-                most.saturating_sub(sent.saturating_sub(received * every))
-            }
-            Ahead::OfBuffers { most, taken } => most.saturating_sub(sent - taken),
+            Ahead::OfAnswers { most, every } => most + received * every,
+            Ahead::OfBuffers { most, taken } => most + taken,
         }
     }
 

@@ -62,6 +62,10 @@ pub struct MpiEndpoint {
     /// Messages sent and received.
     sent: u64,
     received: u64,
+    /// Messages that may be sent in all, by what was received and told so far.
+    limit: u64,
+    /// Whether the oldest receive has completed and was handed over, and is not counted yet.
+    has_come: bool,
     /// Messages whose buffers were posted again.
     taken: u64,
     /// Polls that found nothing since the last look.
@@ -99,9 +103,11 @@ impl MpiEndpoint {
             posted: Queue::new(receives),
             handed: Vec::with_capacity(receives),
             buffers: vec![Buffer::default(); receives].into_boxed_slice(),
-            ahead,
             sent: 0,
             received: 0,
+            limit: ahead.limit(0),
+            ahead,
+            has_come: false,
             taken: 0,
             idle: 0,
             beside,
@@ -122,6 +128,7 @@ impl MpiEndpoint {
     /// Gives back what the last poll handed over.
     #[inline(always)]
     fn give_back(&mut self) {
+        self.count_arrival();
         for place in 0..self.handed.len() {
             let number = self.handed[place];
             let buffer = &mut self.buffers[number as usize];
@@ -170,11 +177,13 @@ impl MpiEndpoint {
     fn arrive(&mut self, events: &mut Events) {
         while !events.is_full() {
             let Some(Arrival { slot, length }) = self.arrive_one() else { return };
+            self.count_arrival();
             events.arrive(slot, length);
         }
     }
 
-    /// Takes the next message, if it has arrived.
+    /// Takes the next message, if it has arrived. What `count_arrival` does comes later: the answer
+    /// to the message does not wait for it.
     #[inline(always)]
     fn arrive_one(&mut self) -> Option<Arrival> {
         let Receive { mut request, buffer } = self.posted.front().copied()?;
@@ -188,10 +197,23 @@ impl MpiEndpoint {
         } else if !self.line.is_done(&mut request, None) {
             return None;
         }
-        self.posted.pop();
-        self.received += 1;
-        self.handed.push(buffer);
+        self.has_come = true;
         Some(Arrival { slot: Slot::arrived(buffer), length: length as u32 })
+    }
+
+    /// Counts the message that the last `arrive_one` took, before any other is taken.
+    #[inline(always)]
+    fn count_arrival(&mut self) {
+        if !self.has_come {
+            return;
+        }
+        self.has_come = false;
+        if let Some(Receive { buffer, .. }) = self.posted.front().copied() {
+            self.posted.pop();
+            self.handed.push(buffer);
+        }
+        self.received += 1;
+        self.limit = self.ahead.limit(self.received);
     }
 
     #[inline(always)]
@@ -203,10 +225,10 @@ impl MpiEndpoint {
         usize::try_from(count).unwrap_or(0).min(self.size)
     }
 
-    /// How many more messages may be sent.
+    /// Whether no message may be sent now.
     #[inline(always)]
-    fn room(&self) -> u64 {
-        self.ahead.room(self.sent, self.received)
+    fn is_ahead(&self) -> bool {
+        self.sent >= self.limit
     }
 
     /// Looks whether the other end has told anything.
@@ -215,6 +237,7 @@ impl MpiEndpoint {
         self.idle = 0;
         if let Some(word) = self.beside.look(&mut self.line) {
             self.ahead.tell(word, self.sent);
+            self.limit = self.ahead.limit(self.received);
         }
     }
 
@@ -230,7 +253,7 @@ impl MpiEndpoint {
     #[inline(always)]
     fn idle(&mut self) {
         self.idle += 1;
-        if self.idle >= LOOK || self.room() == 0 {
+        if self.idle >= LOOK || self.is_ahead() {
             self.look();
         }
     }
@@ -250,7 +273,7 @@ impl Endpoint for MpiEndpoint {
 
     #[inline(always)]
     fn post(&mut self, slot: Slot, length: usize) -> Posted {
-        if self.room() == 0 || self.sends.is_full() {
+        if self.is_ahead() || self.sends.is_full() {
             return Posted::Full;
         }
         let number = slot.number();
@@ -272,7 +295,7 @@ impl Endpoint for MpiEndpoint {
     /// A send is on its way when it was posted. One that found no room may find it next time.
     #[inline(always)]
     fn flush(&mut self) {
-        if self.room() == 0 {
+        if self.is_ahead() {
             self.look();
         }
     }
@@ -342,6 +365,7 @@ impl Drop for MpiEndpoint {
     /// into memory that is gone: where a request does not end, the memory stays.
     fn drop(&mut self) {
         let deadline = Instant::now() + LAST_SENDS;
+        self.count_arrival();
         while self.line.link == Link::Up && self.sends.len() > 0 && Instant::now() < deadline {
             let _ = self.complete();
         }

@@ -11,6 +11,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// The least that MPI allows as the highest tag (MPI 4.1, 9.1.2).
 const HIGHEST_TAG: i32 = 32_767;
 
+/// `MPI_THREAD_SINGLE`, the same in all interfaces.
+const THREAD_SINGLE: i32 = 0;
+
 /// The tags of one endpoint: other endpoints of the process have others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tags {
@@ -71,12 +74,9 @@ impl Process {
         let mpi = Mpi::open(&launcher::search(settings))
             .map_err(|error| SetupError::Refused(error.to_string()))?;
         let (constants, call) = (mpi.constants, mpi.call);
-        // The threads of an agent's rounds use MPI one after the other; only several at once need
-        // the locks of the highest level, which cost each call some nanoseconds.
-        let wanted = match has_threads {
-            true => constants.thread_multiple,
-            false => constants.thread_serialized,
-        };
+        // The threads of an agent's rounds use MPI one after the other, and the others never: no
+        // call meets another. Each level above that of `MPI_Init` has Open MPI lock in each call.
+        let wanted = if has_threads { constants.thread_multiple } else { THREAD_SINGLE };
         let (mut granted, mut rank, mut size) = (0, 0, 0);
         // SAFETY: the first call of the process (it is made under a lock, once); null arguments are
         // allowed since MPI 2.

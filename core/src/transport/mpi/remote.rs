@@ -189,8 +189,8 @@ impl RemoteEndpoint {
         self.operation = operation;
     }
 
-    fn room(&self) -> u64 {
-        if self.watches { self.ahead.room(self.sent, self.received) } else { u64::MAX }
+    fn is_ahead(&self) -> bool {
+        self.watches && self.sent >= self.ahead.limit(self.received)
     }
 
     #[inline(always)]
@@ -381,7 +381,7 @@ impl Endpoint for RemoteEndpoint {
 
     #[inline(always)]
     fn post(&mut self, slot: Slot, length: usize) -> Posted {
-        if (self.begun + self.done) as usize >= self.slots || self.room() == 0 {
+        if (self.begun + self.done) as usize >= self.slots || self.is_ahead() {
             return Posted::Full;
         }
         let (length, place) = (length.min(self.size), self.target.place * self.step);
@@ -411,7 +411,7 @@ impl Endpoint for RemoteEndpoint {
     #[inline(always)]
     fn flush(&mut self) {
         self.mark();
-        if self.room() == 0 {
+        if self.is_ahead() {
             self.look();
         }
     }
@@ -429,7 +429,7 @@ impl Endpoint for RemoteEndpoint {
         events.completed = std::mem::take(&mut self.done);
         if events.completed == 0 && events.arrivals().is_empty() {
             self.idle += 1;
-            if self.idle >= LOOK || self.room() == 0 {
+            if self.idle >= LOOK || self.is_ahead() {
                 self.look();
             }
             // What the other end wrote before it went away comes first.
