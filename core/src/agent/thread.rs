@@ -215,8 +215,7 @@ impl RoleRunner {
         let usage = ResourceUse::of_thread().since(&used).and(&role_loop.used_beside());
         let server_counts = self.run_server(clock, &time)?;
         self.control.has_left.store(true, Ordering::Relaxed);
-        let (pool, counts) = (recorder.pool, recorder.seen);
-        let beyond = recorder.into_beyond();
+        let (pool, counts, beyond) = (recorder.pool, recorder.seen, recorder.into_beyond());
         let by_device = device.and_then(|first| {
             let readings = (first, read_device(clock, &connections)?);
             let stamps = connections.device_clock()?.stamps();

@@ -1,0 +1,211 @@
+//! Causes that a test makes, and that are found by name.
+
+use super::*;
+
+/// A program that keeps a CPU busy, by a name that no other has.
+struct Hog(Child);
+
+impl Hog {
+    fn start(scratch: &Scratch, name: &str, cpu: u32) -> Hog {
+        let path = scratch.join(name);
+        fs::write(&path, "#!/bin/sh\nwhile :; do :; done\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new("taskset");
+        Hog(command.args(["-c", &cpu.to_string()]).arg(path).spawn().unwrap())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How many slow messages have this cause, of someone whose name begins so.
+fn slow_by(found: &Explanation, cause: Cause, name: &str) -> u64 {
+    let causes = found.slow.causes.iter();
+    let own = causes.filter(|(one, _)| one.cause == cause && one.who.starts_with(name));
+    own.map(|(_, number)| number).sum()
+}
+
+#[test]
+fn a_task_on_the_cpu_of_an_end_is_named() {
+    let Some(scratch) = scratch() else { return };
+    in_one_attempt(|| {
+        let name = "wg-hog";
+        let _hog = Hog::start(&scratch, name, 1);
+        let line = "latency --transport tcp --wait busy --cpus 0,1 --count 20000 --rounds 2";
+        let found = explain(&scratch, line);
+        check(&found);
+        assert!(slow_by(&found, Cause::Task, name) > 0, "{:?}", found.slow);
+    });
+}
+
+/// Before all tasks of the usual priority: what else runs on this machine makes no message slow.
+const FIRST: [&str; 3] = ["chrt", "-f", "1"];
+/// Before these.
+const BEFORE: [&str; 3] = ["chrt", "-f", "2"];
+
+/// A thread that now and then has thousands of timers of a CPU run out at once.
+fn storm_of_timers(cpu: usize, end: &AtomicBool) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).unwrap();
+    let thread = gettid().as_raw_nonzero().to_string();
+    let [chrt, policy, priority] = BEFORE;
+    Command::new(chrt).args([policy, "-p", priority, &thread]).status().unwrap();
+    let one = || timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).unwrap();
+    let timers: Vec<OwnedFd> = (0..800).map(|_| one()).collect();
+    let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+    while !end.load(Ordering::Relaxed) {
+        let now = clock_gettime(ClockId::Monotonic);
+        let at = now.tv_nsec + 3_000_000;
+        let it_value =
+            Timespec { tv_sec: now.tv_sec + at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
+        for timer in &timers {
+            let once = Itimerspec { it_interval: zero, it_value };
+            timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &once).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(4));
+    }
+}
+
+#[test]
+fn a_storm_of_timer_interrupts_is_named() {
+    let Some(scratch) = scratch() else { return };
+    scratch.run_behind(&FIRST);
+    let by_timer = |found: &Explanation| slow_by(found, Cause::Timer, "on CPU 1");
+    let line = "latency --transport tcp --wait busy --cpus 0,1 --count 30000 --rounds 1";
+    in_one_attempt(|| {
+        let quiet = explain(&scratch, line);
+        let end = AtomicBool::new(false);
+        let found = std::thread::scope(|scope| {
+            scope.spawn(|| storm_of_timers(1, &end));
+            let found = catch_unwind(AssertUnwindSafe(|| explain(&scratch, line)));
+            end.store(true, Ordering::Relaxed);
+            found
+        });
+        let found = found.unwrap_or_else(|panic| resume_unwind(panic));
+        check(&found);
+        let (with, without) = (by_timer(&found), by_timer(&quiet));
+        assert!(with > 2 * without + 5, "{without} without: {:?}", found.slow);
+    });
+}
+
+#[test]
+fn work_that_the_network_does_on_the_cpu_for_others_is_named() {
+    let Some(scratch) = scratch() else { return };
+    if Command::new("python3").args(["-c", ""]).status().is_err() {
+        eprintln!("skipped: python3 is not installed");
+        return;
+    }
+    // A veth pair whose packets CPU 1 takes, and datagrams for nobody from CPU 0.
+    let flood = "import socket, time\n\
+                 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                 while True:\n    for i in range(150): s.sendto(b'x' * 64, ('10.9.9.2', 9))\n    \
+                 time.sleep(0.002)\n";
+    fs::write(scratch.join("flood.py"), flood).unwrap();
+    let program = env!("CARGO_BIN_EXE_wiregauge");
+    let line = "explain latency --transport tcp --wait busy --cpus 0,1 --count 30000 --rounds 1";
+    let (first, before) = (FIRST.join(" "), BEFORE.join(" "));
+    let at = scratch.join("flood.py");
+    let script = format!(
+        "ip link set lo up; ip link add wg0 type veth peer name wg1; ip link set wg1 up; \
+         ip addr add 10.9.9.1/24 dev wg0; ip link set wg0 up; \
+         ip neigh add 10.9.9.2 dev wg0 lladdr 2:0:0:0:0:9; \
+         mkdir -p sys; mount -t sysfs none sys; echo 2 > sys/class/net/wg1/queues/rx-0/rps_cpus; \
+         umount sys; {before} taskset -c 0 python3 {} & flood=$!; \
+         {first} {program} {line} --out run; code=$?; kill $flood; exit $code",
+        at.display()
+    );
+    in_one_attempt(|| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--mount", "sh", "-c", &script]);
+        let found = explained(&scratch, &Controller::of(&scratch, command).end());
+        check(&found);
+        assert!(slow_by(&found, Cause::Softirq, "NET_RX on CPU 1") > 0, "{:?}", found.slow);
+    });
+}
+
+#[test]
+fn a_full_socket_buffer_and_a_generator_that_cannot_keep_its_rate_are_named() {
+    let Some(scratch) = scratch() else { return };
+    scratch.run_behind(&FIRST);
+    in_one_attempt(|| {
+        let line = "oneway --transport tcp --wait block --size 16KiB --outstanding 8";
+        let line = format!("{line} --send-buffer 32KiB --count 2000 --rounds 1");
+        let found = explain(&scratch, &line);
+        check(&found);
+        assert!(slow_by(&found, Cause::Ahead, "full send buffer") > 0, "{:?}", found.slow);
+        assert_eq!(slow_by(&found, Cause::Generator, ""), 0, "{:?}", found.slow);
+        // No CPU sends two million messages of this size a second.
+        let line = "oneway --transport tcp --rate 2M --size 1KiB --count 20000 --rounds 1";
+        let found = explain(&scratch, line);
+        check(&found);
+        let late = slow_by(&found, Cause::Generator, "busy with other messages");
+        assert!(late * 2 > found.slow.count, "{:?}", found.slow);
+    });
+}
+
+#[test]
+fn a_task_on_the_cpu_of_a_poller_in_memory_is_named() {
+    let Some(scratch) = scratch() else { return };
+    in_one_attempt(|| {
+        let name = "wg-hog";
+        let _hog = Hog::start(&scratch, name, 1);
+        let line = "latency --transport shm --wait busy --cpus 0,1 --count 100000 --rounds 1";
+        let found = explain(&scratch, line);
+        check(&found);
+        let slowest = &found.slowest[0];
+        assert_eq!(slowest.cause.cause, Cause::Task, "{slowest:?}");
+        assert!(slow_by(&found, Cause::Task, name) > 0, "{:?}", found.slow);
+    });
+}
+
+#[test]
+fn a_process_that_was_stopped_for_a_moment_is_named() {
+    let Some(scratch) = scratch() else { return };
+    in_one_attempt(|| {
+        let line =
+            "explain latency --transport tcp --wait busy --count 100000 --rounds 1 --out run";
+        let controller = Controller::start(&scratch, &words(line));
+        // The traced round is one of the two.
+        for _ in 0..2 {
+            controller.await_messages(2000);
+            for _ in 0..20 {
+                for agent in controller.agents().iter().take(1) {
+                    agent.signal(Signal::STOP);
+                    std::thread::sleep(Duration::from_micros(250));
+                    agent.signal(Signal::CONT);
+                }
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        }
+        let found = explained(&scratch, &controller.end());
+        check(&found);
+        assert!(slow_by(&found, Cause::Stopped, "") > 0, "{:?}", found.slow);
+    });
+}
+
+#[test]
+fn a_packet_that_waits_in_the_queue_of_its_device_is_named() {
+    let Some(scratch) = scratch() else { return };
+    // Now and then the bucket of the device fills more slowly than messages come.
+    let slow = "tc qdisc change dev lo root tbf rate 20mbit burst 4kb limit 64kb; sleep 0.001";
+    let fast = "tc qdisc change dev lo root tbf rate 10gbit burst 1mb limit 1mb; sleep 0.02";
+    let program = env!("CARGO_BIN_EXE_wiregauge");
+    let line = "explain latency --transport tcp --wait busy --count 40000 --rounds 1 --out run";
+    let script = format!(
+        "ip link set lo up; tc qdisc add dev lo root tbf rate 10gbit burst 1mb limit 1mb; \
+         (while :; do {slow}; {fast}; done) & shaper=$!; {program} {line}; code=$?; \
+         kill $shaper; exit $code"
+    );
+    in_one_attempt(|| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", &script]);
+        let found = explained(&scratch, &Controller::of(&scratch, command).end());
+        check(&found);
+        assert!(slow_by(&found, Cause::Qdisc, "") > 0, "{:?}", found.slow);
+    });
+}
