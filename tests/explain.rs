@@ -185,7 +185,7 @@ fn messages_of_several_threads_have_the_stamps_of_their_own_connection() {
         "latency --transport unix --wait block",
         "latency --transport shm --wait block",
         "oneway --transport tcp --wait block",
-        "load --transport tcp --rate 4k --wait block",
+        "load --transport tcp --clients 2 --wait block",
         "rpc --transport tcp --clients 4 --wait block --connections 3",
         "rpc --transport udp --clients 4 --wait block --connections 2 --server-ports 2",
     ] {
