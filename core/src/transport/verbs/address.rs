@@ -83,7 +83,9 @@ impl Address {
         let mut numbers = other.pairs.iter().chain(&other.receivers);
         let small = numbers.all(|(qp, psn)| *qp < 1 << 24 && *psn < 1 << 24);
         let small = small && other.shared < 1 << 24;
-        let sound = other.slots > 0 && (other.stride >= other.size || other.stride == 0) && small;
+        // With `--same-buffer`, which both ends have or none.
+        let in_one_buffer = (own.stride, other.stride) == (0, 0);
+        let sound = other.slots > 0 && (other.stride >= other.size || in_one_buffer) && small;
         ensure!(alike && sound, SetupError::Address);
         if (own.lid == 0) != (other.lid == 0) {
             return Err(SetupError::Refused(
@@ -136,6 +138,13 @@ mod tests {
             answers: 16,
             cm: None,
         }
+    }
+
+    #[test]
+    fn one_buffer_is_that_of_both_ends_or_of_none() {
+        let one = Address { stride: 0, ..address() };
+        let read = |other: &Address, own: &Address| Address::read(&other.blob(), own).is_ok();
+        assert!(read(&one, &one) && !read(&one, &address()));
     }
 
     #[test]
