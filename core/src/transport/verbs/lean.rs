@@ -25,9 +25,7 @@ use std::mem::MaybeUninit;
 
 /// Polls without a message after which completions are looked for, where they come with the next
 /// message.
-const REAP_AFTER: u32 = 4;
-/// Looks of one such poll at the memory in which the next message comes.
-const LOOKS: u32 = 16;
+const REAP_AFTER: u32 = 16;
 
 /// A connected end with a lean path.
 pub struct LeanEndpoint<L: Lean> {
@@ -412,10 +410,6 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
     #[inline(always)]
     fn poll_one(&mut self, _: &mut Events) -> Polled {
         let arrival = if L::REMOTE {
-            if self.reaps_late {
-                // Nothing else is to come, and a look costs less than what a poll is besides.
-                let _ = (0..LOOKS).any(|_| self.end.is_next_written());
-            }
             self.watch_one()
         } else {
             self.give_back();

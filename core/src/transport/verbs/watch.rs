@@ -37,12 +37,6 @@ impl VerbsEndpoint {
         Some(written)
     }
 
-    /// Whether the next one is there, of a service that loses none.
-    #[inline(always)]
-    pub(super) fn is_next_written(&self) -> bool {
-        self.is_marked(&self.awaited, self.memory.layout.size)
-    }
-
     /// Goes on behind what was lost. However many that were, one that came later is found: each
     /// call looks at the next but one and at another further on. Where one is there, those before
     /// it are there too or never will be: a queue pair keeps the order of its own messages.
