@@ -337,7 +337,7 @@ fn definitions(present: &[Vec<bool>], way: &Way) -> Vec<StageDef> {
 }
 
 /// From the time at which a schedule wanted a message sent to its submit stamp.
-pub(super) const GENERATOR: &str = "generator lateness";
+pub const GENERATOR: &str = "generator lateness";
 const TO_APPLICATION: &str = "to the application";
 
 fn passes(steps: &[Step], present: &[bool], kind: Kind) -> bool {

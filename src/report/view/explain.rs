@@ -1,6 +1,7 @@
 //! Where the time of messages goes: stages by percentile, the best case of both ends beside each
 //! other, and the causes of the slow ones.
 
+use crate::explain::split::GENERATOR;
 use crate::explain::{Cause, Explanation, QUANTILES, StageFigures};
 use crate::record::schema::Record;
 use crate::report::model::{Cell, Column, Note, Row, Section, Show, Table};
@@ -14,7 +15,7 @@ const DECIMALS: usize = 3;
 const MOSTLY: f64 = 50.0;
 /// Stages in which no CPU works for the message, as their names end.
 const WAITS: [&str; 6] = [
-    "generator lateness",
+    GENERATOR,
     "behind others in the server",
     "behind others in the socket buffer",
     "device queue (qdisc)",
@@ -134,7 +135,7 @@ fn notes(found: &Explanation) -> Vec<String> {
         ),
     ];
     all.extend(queues(found));
-    all.extend(work(found));
+    all.extend(work(&found.stages));
     if !found.missing.is_empty() {
         let missing = found.missing.join(", ");
         all.push(format!("not stamped by this kernel, so that stages are merged: {missing}"));
@@ -144,10 +145,10 @@ fn notes(found: &Explanation) -> Vec<String> {
 
 /// What each CPU spends on a message, by the best case: later ones hold what disturbed them. A
 /// stage that ended on several CPUs is shared as its messages are.
-fn work(found: &Explanation) -> Option<String> {
+fn work(stages: &[StageFigures]) -> Option<String> {
     let mut cpus: BTreeMap<u32, f64> = BTreeMap::new();
     let mut waiting = 0.0;
-    for stage in found.stages.iter().filter(|one| !is_probes(one)) {
+    for stage in stages.iter().filter(|one| !is_probes(one)) {
         if WAITS.iter().any(|wait| stage.name.ends_with(wait)) {
             waiting += stage.best_ns;
             continue;
@@ -348,4 +349,41 @@ fn causes(found: &Explanation) -> Option<Table> {
     );
     let table = Table { id: "explain-causes".into(), caption, columns, rows, ..Table::default() };
     Some(table).filter(|table| !table.rows.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::path::steps;
+    use crate::transport::KernelPath;
+
+    #[test]
+    fn a_cpu_has_the_stages_that_ended_on_it_and_one_that_waits_has_none() {
+        let stage = |name: &str, best_ns, cpus: &[(u32, u64)]| StageFigures {
+            name: name.to_owned(),
+            best_ns,
+            cpus: cpus.to_vec(),
+            ..StageFigures::default()
+        };
+        let stages = [
+            stage("post", 300.0, &[(0, 10)]),
+            stage("wake-up", 5000.0, &[(1, 10)]),
+            stage("running and copy", 400.0, &[(1, 3), (0, 1)]),
+            stage("probes", 700.0, &[]),
+        ];
+        let expected = "a message of the fastest 10 % takes 400.0 ns of CPU 0, 300.0 ns of CPU 1; \
+                        it waits 5.000 us";
+        assert_eq!(work(&stages).unwrap(), expected);
+        assert_eq!(work(&stages[3..]), None);
+    }
+
+    #[test]
+    fn stages_that_wait_are_stages() {
+        let paths = [KernelPath::Segments, KernelPath::Datagrams, KernelPath::LocalStream];
+        let names: Vec<&str> =
+            paths.into_iter().flat_map(steps).map(|step| step.name).chain([GENERATOR]).collect();
+        for wait in WAITS {
+            assert!(names.iter().any(|name| name.ends_with(wait)), "{wait}");
+        }
+    }
 }

@@ -11,15 +11,18 @@ fn cause_of(extra_ns: u64, more: impl Fn(u64) -> Vec<Stamp>) -> (Named, f64) {
     let ready = samples[50].submit_ns as u64 + 550;
     trace.stamps.extend(more(ready));
     trace.stamps.sort_by_key(|stamp| stamp.time_ns);
-    let clock = clock();
-    let stamps = Stamps::new(&trace, &clock);
-    let split = splits(&samples, &stamps);
-    let disturbances = Disturbances::new(&trace, &stamps);
-    let evidence =
-        Evidence { trace: &trace, stamps: &stamps, disturbances: &disturbances, sees_all: true };
     let usual = USUAL.map(|ns| ns as f64);
-    let medians = [&usual[..], &usual, &[80.0]].concat();
-    cause(&split.messages[50], &split, &medians, &evidence)
+    cause_in(&samples, &trace, &[&usual[..], &usual, &[80.0]].concat())
+}
+
+/// The cause of message 50, beside these medians of the stages.
+fn cause_in(samples: &[Sample], trace: &Trace, medians: &[f64]) -> (Named, f64) {
+    let clock = clock();
+    let stamps = Stamps::new(trace, &clock);
+    let split = splits(samples, &stamps);
+    let disturbances = Disturbances::new(trace, &stamps);
+    let evidence = Evidence { trace, stamps: &stamps, disturbances: &disturbances, sees_all: true };
+    cause(&split.messages[50], &split, medians, &evidence)
 }
 
 fn named(cause: Cause, who: &str) -> Named {
@@ -133,12 +136,6 @@ fn network_work_that_was_left_to_ksoftirqd_is_named() {
             (stamp.tid, stamp.in_kernel_thread) = (17, true);
         }
     }
-    let clock = clock();
-    let stamps = Stamps::new(&trace, &clock);
-    let split = splits(&samples, &stamps);
-    let disturbances = Disturbances::new(&trace, &stamps);
-    let evidence =
-        Evidence { trace: &trace, stamps: &stamps, disturbances: &disturbances, sees_all: true };
-    let found = cause(&split.messages[50], &split, &[60.0; 17], &evidence);
+    let found = cause_in(&samples, &trace, &[60.0; 17]);
     assert_eq!(found.0, named(Cause::Deferred, "ksoftirqd/1"));
 }
