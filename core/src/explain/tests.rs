@@ -372,3 +372,17 @@ fn a_server_of_one_thread_has_the_messages_of_all_clients() {
     let single = Owners::default();
     assert_eq!((single.of(0), single.connections().count()), (None, 1));
 }
+
+#[test]
+fn a_client_has_the_server_of_its_number_or_the_only_one() {
+    let of = |servers: &[u32]| Owners {
+        threads: [vec![10, 11], servers.to_vec()],
+        each: 2,
+        ..Owners::default()
+    };
+    assert_eq!(of(&[20, 21]).of(1), Some([11, 21]));
+    assert_eq!(of(&[20]).of(1), Some([11, 20]));
+    assert_eq!((of(&[20]).of(2), of(&[]).of(0)), (None, None));
+    let connections: Vec<_> = of(&[20]).connections().collect();
+    assert_eq!(connections, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+}
