@@ -57,7 +57,7 @@ def measured(**figures) -> dict[str, Measured]:
 
 
 def rdma_subjects() -> dict[str, subjects.Subject]:
-    return rdma.every_subject(rdma.COUNTS["emulated"], 0)
+    return rdma.every_subject(rdma.COUNTS["emulated"], 0, software=True)
 
 
 OWN = {**subjects.every_subject(), **openloop.every_subject()}

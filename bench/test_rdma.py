@@ -21,13 +21,13 @@ from test_peers import Measured, rdma_subjects, record  # noqa: E402
 class Rdma(unittest.TestCase):
     def test_every_row_names_subjects_of_one_unit_and_group(self):
         known = rdma_subjects()
-        for row in rdma.every_row():
+        for row in rdma.every_row(software=True):
             held = [known[name] for name in (row.ours, *row.against)]
             self.assertEqual(len({(one.unit, one.group) for one in held}), 1, row.what)
 
     def test_both_programs_are_told_the_same(self):
         known = rdma_subjects()
-        for row in rdma.every_row():
+        for row in rdma.every_row(software=True):
             ours, theirs = known[row.ours].client, known[row.against[0]].client
             pairs = [("--size", "-s"), ("--send-depth", "-t"), ("--receive-depth", "-r")]
             if "ib_atomic_lat" in theirs:
@@ -46,9 +46,25 @@ class Rdma(unittest.TestCase):
                 self.assertEqual(len(messages), 1, row.what)
             self.assertTrue(theirs.startswith("taskset -c {client} "), row.what)
 
+    def test_only_software_is_compared_with_a_peer_of_two_threads_too(self):
+        threaded = {row.ours: row for row in rdma.every_row(software=True)
+                    if row.against[0].endswith(", two threads")}
+        busy = [f"wiregauge {service} {operation} busy"
+                for service, operation, wait in rdma.LATENCIES if wait == "busy"]
+        self.assertEqual(sorted(threaded), sorted(busy))
+        plain = [row for row in rdma.every_row(software=True) if row not in threaded.values()]
+        self.assertEqual(plain, rdma.every_row(software=False))
+        known = rdma_subjects()
+        for row in threaded.values():
+            name = row.against[0].removesuffix(", two threads")
+            for end in ("client", "server"):
+                told, without = getattr(known[row.against[0]], end), getattr(known[name], end)
+                self.assertEqual(told.replace(rdma.THREADED, "", 1), without)
+                self.assertIn(rdma.THREADED, told)
+
     def test_a_quick_run_has_whole_lists_and_more_than_a_queue_holds(self):
         for counts in rdma.COUNTS.values():
-            for subject in rdma.every_subject(counts, 0).values():
+            for subject in rdma.every_subject(counts, 0, software=True).values():
                 messages = subject.messages(quick=True)
                 self.assertLess(messages, max(subject.count, 4 * rdma.DEPTH + 1), subject.name)
                 lists = re.findall(r" -l (\d+)", subject.client)
@@ -59,7 +75,7 @@ class Rdma(unittest.TestCase):
 
     def test_only_rows_that_sleep_have_their_switches_printed(self):
         known = rdma_subjects()
-        sleeping = [row for row in rdma.every_row() if known[row.ours].sleeps]
+        sleeping = [row for row in rdma.every_row(software=True) if known[row.ours].sleeps]
         self.assertEqual([row.what for row in sleeping], ["rc send block half_rtt p50 64 B"])
         [row] = sleeping
         seen = {
@@ -71,7 +87,7 @@ class Rdma(unittest.TestCase):
         self.assertIsNone(report.switches([], seen))
 
     def test_an_inline_limit_is_told_to_both(self):
-        known = rdma.every_subject(rdma.COUNTS["adapter"], 128)
+        known = rdma.every_subject(rdma.COUNTS["adapter"], 128, software=False)
         self.assertIn(" --inline 128", known["wiregauge rc send busy"].client)
         self.assertIn(" -I 128", known["ib_send_lat rc send busy"].client)
 

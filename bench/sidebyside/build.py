@@ -25,6 +25,8 @@ LOOPS = [
     ("shm_ring", "shm_ring.c", []),
     ("shm_ring_short", "shm_ring.c", ["-DCELL=16"]),
 ]
+# What gives a program a second thread.
+IDLE_THREAD = OUT / "idle_thread.so"
 BUILD_SECONDS = 1800
 
 
@@ -72,6 +74,14 @@ def bare() -> Path:
     for program, source, flags in LOOPS:
         _run([*CC, *flags, "-o", str(OUT / program), str(BARE / source)])
     return OUT
+
+
+def idle_thread() -> Path:
+    """What gives a program that it is preloaded into a second thread."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    source = str(BARE / "idle_thread.c")
+    _run([*CC, "-shared", "-fPIC", "-o", str(IDLE_THREAD), source, "-lpthread"])
+    return IDLE_THREAD
 
 
 def bare_mpi(implementation: str) -> Path:
