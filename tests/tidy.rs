@@ -19,8 +19,9 @@ mod transports;
 mod workplace;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 24] = [
+const STAGES: [&str; 25] = [
     "maps",
+    "order",
     "units",
     "options",
     "warning",

@@ -22,6 +22,9 @@ macro_rules! ensure {
 #[doc(hidden)]
 pub mod maps;
 
+#[doc(hidden)]
+pub mod order;
+
 pub mod units;
 
 pub mod options;

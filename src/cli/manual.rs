@@ -1,6 +1,7 @@
 //! The man pages: one of the program, one of each command, one of the transports.
 
 use crate::host::TOOL_VERSION;
+use crate::order::Ordered;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io;
@@ -31,7 +32,7 @@ pub fn pages(definition: &clap::Command, transports: &[clap::Command]) -> io::Re
         pages.push(of_command(command, above)?);
         left.extend(shown(command).map(|below| (below, Some(command))));
     }
-    pages.sort_by(|one, other| one.file.cmp(&other.file));
+    pages.order_by(|one, other| one.file.cmp(&other.file));
     Ok(pages)
 }
 

@@ -2,6 +2,7 @@
 
 use super::Tree;
 use crate::maps::map_of;
+use crate::order::Ordered;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -58,7 +59,7 @@ impl Interface {
     pub(super) fn read_all(tree: &Tree) -> Vec<Interface> {
         let names = tree.names("/sys/class/net");
         let mut found: Vec<Interface> = names.iter().map(|n| Interface::read(tree, n)).collect();
-        found.sort_by_key(|i| (i.driver.is_none(), i.name != "lo"));
+        found.order_by_key(|i| (i.driver.is_none(), i.name != "lo"));
         found.truncate(INTERFACES_MOST);
         found
     }

@@ -1,6 +1,7 @@
 //! The links of RDMA devices, as the kernel states them.
 
 use super::Tree;
+use crate::order::Ordered;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -52,7 +53,8 @@ pub fn active_rdma_ports(tree: &Tree) -> Vec<RdmaPort> {
             }
         }
     }
-    ports.sort_by(|a, b| by_number(&a.device).cmp(&by_number(&b.device)).then(a.port.cmp(&b.port)));
+    ports
+        .order_by(|a, b| by_number(&a.device).cmp(&by_number(&b.device)).then(a.port.cmp(&b.port)));
     ports
 }
 

@@ -5,6 +5,7 @@
 //! density is a count. [`TAIL_STEP`] and [`BINS_PER_DECADE`] say what is lost.
 
 use crate::maps::map_of;
+use crate::order::Ordered;
 use crate::record::schema::{Metric, Record, Run};
 use crate::sample::{Flags, RoundSamples, Sample};
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,8 +184,8 @@ fn reduce_all(
         }
     }
     runs.values_mut().for_each(|open| open.close(&mut out));
-    out.curves.sort_by_key(|c| c.run);
-    out.densities.sort_by_key(|d| (d.run, d.round));
+    out.curves.order_by_key(|c| c.run);
+    out.densities.order_by_key(|d| (d.run, d.round));
     out
 }
 

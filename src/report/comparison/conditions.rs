@@ -7,6 +7,7 @@
 use super::selection::Matches;
 use super::{Pair, Side};
 use crate::options::each_once;
+use crate::order::Ordered;
 use crate::plan::written::shortened;
 use crate::record::schema::{CaseRecord, Environment, Noise, Record, Run, Severity};
 use crate::report::number::percent;
@@ -107,7 +108,7 @@ pub(super) fn differing(a: &Side, b: &Side, matches: &Matches<'_>, is_one: bool)
         of_records(&mut all, [&a.record, &b.record]);
     }
     let mut all = each_once(all);
-    all.sort_by_key(|one| Reverse(one.severity));
+    all.order_by_key(|one| Reverse(one.severity));
     all
 }
 

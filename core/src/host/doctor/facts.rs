@@ -3,6 +3,7 @@
 use super::examined::Examined;
 use crate::host::format_cpus;
 use crate::maps::map_of;
+use crate::order::Ordered;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The settings of a host that figures depend on.
@@ -91,7 +92,7 @@ pub fn differences(hosts: &[(&str, &BTreeMap<String, String>)]) -> Vec<Differenc
                 None => values.push((value.to_owned(), vec![(*host).to_owned()])),
             }
         }
-        values.sort_by_key(|(_, own)| std::cmp::Reverse(own.len()));
+        values.order_by_key(|(_, own)| std::cmp::Reverse(own.len()));
         (values.len() > 1).then(|| Difference { name: (*name).clone(), values })
     };
     names.iter().filter_map(of).collect()

@@ -1,5 +1,6 @@
 //! What a check finds: what is, what it costs, and what changes it.
 
+use crate::order::Ordered;
 use crate::warning::{RecordedWarning, Severity};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -113,6 +114,6 @@ impl Finding {
 
 /// The worst first; of those alike in the order of the checks.
 pub(super) fn worst_first(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by_key(|finding| Reverse(finding.severity));
+    findings.order_by_key(|finding| Reverse(finding.severity));
     findings
 }

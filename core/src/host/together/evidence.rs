@@ -2,6 +2,7 @@
 
 use crate::host::Tree;
 use crate::maps::map_of;
+use crate::order::Ordered;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -50,7 +51,7 @@ impl Evidence {
             Some(InterruptCount { cpu: *cpu, name: name.clone(), count })
         });
         let mut all: Vec<InterruptCount> = counted.collect();
-        all.sort_by_key(|one| std::cmp::Reverse(one.count));
+        all.order_by_key(|one| std::cmp::Reverse(one.count));
         all.truncate(MOST);
         all
     }
