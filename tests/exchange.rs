@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Run;
-use wiregauge::sample::Sample;
+use wiregauge::sample::{Flags, Sample};
 
 /// Sender and receiver of a sample.
 fn ends(sample: &Sample) -> (u64, u32) {
@@ -52,6 +52,30 @@ fn four_nodes_exchange_over_each_transport_and_lose_nothing() {
             let details = run.details.as_ref().unwrap();
             assert_eq!(details["connections"].as_array().unwrap().len(), 12);
             assert_eq!(details["nodes"].as_array().unwrap().len(), 4);
+        }
+    }
+}
+
+#[test]
+fn nodes_that_sleep_until_their_slots_send_all_of_them_and_none_early() {
+    for wait in ["block", "adaptive"] {
+        let line = format!(
+            "--nodes 3 --size 4KiB --transport tcp --slot 5ms --time 500ms --wait {wait} --rounds 1"
+        );
+        let (scratch, record) = measured("exchange", &line);
+        let run = &record.runs[0];
+        nothing_is_missing(run);
+        let kept = samples(&scratch, 0);
+        assert!(kept.iter().all(|one| one.submit_ns >= one.intended_ns), "{wait}");
+        // A slot each 5 ms of each node: those that were not reached in time are counted.
+        let due = 3 * 100;
+        let seen = kept.iter().filter(|one| !one.flags.has(Flags::WARMUP)).count() as u64;
+        assert!(seen <= due + 9 && seen + run.counts.unsent + 30 >= due, "{wait}: {seen}");
+        // Asleep between slots: 3 nodes that polled would take all of two CPUs, or of one.
+        let details = run.details.as_ref().unwrap();
+        for node in details["nodes"].as_array().unwrap() {
+            let cpu = node["cpu"].as_f64().unwrap_or(0.0);
+            assert!(cpu < 0.3, "{wait}: {node}");
         }
     }
 }
@@ -129,7 +153,7 @@ fn what_an_exchange_cannot_do_is_refused_before_anything_runs() {
         ("--schedule fixed", "needs the length of a slot"),
         ("--schedule nothing --chaotic", "is no rule"),
         ("--queue 10 --receive-queue 10", "must be larger"),
-        ("--slot 1ms --wait block", "sleeps past the begin"),
+        ("--slot 1ms --wait block --transport shm", "use --wait busy"),
         ("--threads 2", "one thread"),
         ("--count 100", "use --time"),
         ("--size 16", "24 B or more"),

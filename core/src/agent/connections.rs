@@ -9,7 +9,7 @@ use crate::transport::counter::{self, FinalCounters};
 use crate::transport::endpoint_set::EndpointSet;
 use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::{
-    Blob, Connected, Endpoint, KernelPath, NamedValues, Opening, Setup, SetupError, Slot,
+    Blob, Connected, Endpoint, KernelPath, NamedValues, Opening, Setup, SetupError, Slot, Wait,
 };
 
 /// What is tried when the kernel is to watch several connections.
@@ -64,7 +64,13 @@ impl Connections {
             effective_settings.push(("connections".into(), ends.len().to_string()));
         }
         let patience = case.transport.loses(&case.settings).then_some(case.loss_after);
-        let set = EndpointSet::new(ends, patience).map_err(SetupError::system(WATCHING))?;
+        // A node sleeps over its connections together, even if it has one.
+        let is_watched = ends.iter().all(|end| end.descriptor().is_some());
+        let set = match case.topology.has_nodes() && case.wait != Wait::Busy && is_watched {
+            true => EndpointSet::watched(ends, true, patience),
+            false => EndpointSet::new(ends, patience),
+        };
+        let set = set.map_err(SetupError::system(WATCHING))?;
         Ok(Connections { set, effective_settings, rejected_peers, is_mesh })
     }
 

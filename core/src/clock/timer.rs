@@ -35,6 +35,14 @@ enum Mechanism {
     IoUring(Box<IoUring>),
 }
 
+/// Lets this thread's sleeps end when they are asked to, and not up to 50 us later.
+///
+/// # Errors
+/// What the kernel says.
+pub fn least_slack() -> io::Result<()> {
+    Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?)
+}
+
 /// Nothing sleeps for less: a wake-up takes longer, and the clock is read for the rest.
 const SHORTEST_SLEEP_NS: f64 = 1000.0;
 
@@ -55,7 +63,7 @@ impl Timer {
 
     /// The one that sleeps in clock_nanosleep; made on the thread that will sleep.
     pub fn nanosleep(ns_per_tick: f64) -> io::Result<Timer> {
-        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        least_slack()?;
         Ok(Timer { mechanism: Mechanism::Nanosleep, ns_per_tick })
     }
 

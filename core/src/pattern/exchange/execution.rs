@@ -4,6 +4,8 @@ use super::Exchange;
 use super::loops::{self, NodePlan};
 use super::spec::Spec;
 use crate::agent::connections::Endpoints;
+use crate::agent::error::unable;
+use crate::clock::timer::least_slack;
 use crate::loops::compiled::{self, AnyContext, CompiledOverSet};
 use crate::loops::waiter::AnyWaiter;
 use crate::pattern::prelude::*;
@@ -36,10 +38,14 @@ impl PatternExecution for Exchange {
         let nodes = case.topology.ranks.len() as u32;
         let lengths = |other| (other, spec.lengths(case.seed, [rank, other]));
         plan.window = u64::from(spec.queue);
+        if !spec.chaotic && case.wait != Wait::Busy {
+            least_slack().map_err(unable("the timer"))?;
+        }
         Ok(Box::new(Node(NodePlan {
             rank,
             slots: spec.slots(nodes, case.seed),
             slot: (!spec.chaotic).then(|| thread.ticks(spec.slot)),
+            ns_per_tick: thread.time.ns_per_tick,
             skips_late: spec.skip_late,
             yields: thread.shares_cpu,
             stride: plan.stride.max(1),

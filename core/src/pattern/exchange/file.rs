@@ -106,8 +106,10 @@ impl Reader<'_> {
     fn head(&mut self, text: &str, key: &str, value: &str) -> Result<(), Misplaced> {
         match key {
             "Num slots" => {
-                self.slots = Some(self.number(text, value, MOST_SLOTS + 1)?);
-                Ok(())
+                let slots = self.number(text, value, MOST_SLOTS + 1)?;
+                self.slots = Some(slots);
+                let sentence = "a schedule has at least one slot";
+                if slots > 0 { Ok(()) } else { Err(self.wrong(text, value, sentence)) }
             }
             "Num senders" => {
                 let senders = self.number(text, value, u32::MAX)?;
@@ -163,6 +165,7 @@ mod tests {
         assert_eq!(at("Slot: 1\n0 -> 1\nSlot: 1\n"), "f:3:7:");
         assert_eq!(at("Slots: 1\n"), "f:1:1:");
         assert_eq!(at("Num slots: 1\nSlot: 1\n"), "f:2:7:");
+        assert_eq!(at("Num slots: 0\nSlot: 0\n"), "f:1:12:");
         assert_eq!(at("Slot: 0\n0 1\n"), "f:2:1:");
         assert_eq!(at("Slot: 0\n0 ->\n"), "f:2:5:");
         assert!(refused("Slot: 0\n", 2).contains("no transfer"));

@@ -15,6 +15,8 @@ const LAST: u64 = 1 << 63;
 
 /// Longest sleep: then a node looks whether its time is up.
 const NAP: Span = Span(5_000_000);
+/// Nothing sleeps for less before a slot: a wake-up takes longer, and would only make it later.
+const SHORTEST_NAP: Span = Span(2_000);
 
 /// What a node knows of an exchange before it begins.
 pub struct NodePlan {
@@ -24,6 +26,8 @@ pub struct NodePlan {
     pub slots: Slots,
     /// Length of a slot; `None`: every queue is kept full.
     pub slot: Option<TickSpan>,
+    /// The scale of the clock, with which what is left until a slot becomes a sleep.
+    pub ns_per_tick: f64,
     /// Whether a send is left out whose slot is over or whose queue is full.
     pub skips_late: bool,
     /// Whether it gives its CPU to another node where nothing has happened.
@@ -100,10 +104,14 @@ pub fn node<E: Endpoint, C: Clock>(
             return Ended::Time;
         }
         turns = if any || posted { 0 } else { turns + 1 };
-        if turns > 0 && own.slot.is_none() && waiter.sleeps() {
-            if waiter.spin().0 == 0 || now >= sleepy {
+        if turns > 0 && waiter.sleeps() {
+            let nap = match own.slot {
+                Some(_) => node.until_slot(waiter.spin()),
+                None => (waiter.spin().0 == 0 || now >= sleepy).then_some(NAP),
+            };
+            if let Some(nap) = nap {
                 let peers = &node.peers;
-                set.sleep(NAP, |end| peers.get(end).is_some_and(Peer::is_sending));
+                set.sleep(nap, |end| peers.get(end).is_some_and(Peer::is_sending));
             }
         } else if turns == 0 {
             sleepy = now + waiter.spin();
@@ -202,6 +210,20 @@ impl<'a, C: Clock> Node<'a, C> {
             self.due = self.due + length;
         }
         any
+    }
+
+    /// How long a node may sleep that has nothing to do: until its next slot, less the time that it
+    /// polls before that; a send that waits for room is woken by the room. `None`: not at all.
+    fn until_slot(&self, spin: TickSpan) -> Option<Span> {
+        let now = self.scope.clock.now();
+        if self.is_held_up || now >= self.end {
+            return Some(NAP);
+        }
+        let left = (self.due.min(self.end) - now).0 - spin.0;
+        // Turned into nanoseconds once a sleep, as a timer does: what that is wrong by does not
+        // add up, since the next sleep begins from a fresh reading.
+        let left = left as f64 * self.own.ns_per_tick;
+        (left >= SHORTEST_NAP.0 as f64).then(|| Span(left as u64).min(NAP))
     }
 
     /// Sends of slots before the end that were never posted.

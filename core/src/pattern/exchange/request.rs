@@ -182,12 +182,6 @@ impl PatternRequest for ExchangeRequest {
     fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
         let descriptor = over.descriptor();
         let sleeps = request.waits.iter().find(|wait| **wait != Wait::Busy);
-        refuse_found(sleeps.filter(|_| !self.spec.chaotic), |wait| {
-            format!(
-                "--wait {} sleeps past the begin of a slot: use --wait busy, or --chaotic",
-                wait.name()
-            )
-        })?;
         refuse_found(sleeps.filter(|_| !descriptor.watchable), |wait| {
             format!(
                 "{over} does not support --wait {} over several connections, which the kernel \

@@ -231,6 +231,21 @@ mod tests {
     }
 
     #[test]
+    fn a_thousand_nodes_serve_every_pair_once_a_cycle() {
+        for rule in [Rule::RoundRobin, Rule::Permutations] {
+            for nodes in [999usize, 1000] {
+                let mut served = vec![0u8; nodes * nodes];
+                for (_, from, to) in slots(rule, nodes as u32).transfers() {
+                    served[from as usize * nodes + to as usize] += 1;
+                }
+                let is_right =
+                    |(pair, times): (usize, &u8)| *times == u8::from(pair / nodes != pair % nodes);
+                assert!(served.iter().enumerate().all(is_right), "{rule:?} {nodes}");
+            }
+        }
+    }
+
+    #[test]
     fn four_nodes_send_as_the_source_lists_them() {
         let of = |rule| slots(rule, 4).transfers().collect::<Vec<_>>();
         let turn = [(0, 0, 1), (0, 1, 2), (0, 2, 3), (0, 3, 0), (1, 0, 2), (1, 1, 3)];

@@ -148,3 +148,29 @@ fn each_connection_connects_to_the_one_that_connects_to_it() {
     }
     assert_eq!(topology.route(0, &[named(0), named(0)]), None);
 }
+
+/// Nodes connect one connection at a time, in the order of their peers. Here every connection
+/// waits for both of its ends, which is the slowest that a transport may be.
+#[test]
+fn nodes_connect_without_waiting_in_a_circle_and_each_to_one_other_at_a_time() {
+    for count in [2, 3, 4, 7, 16, 64, 200] {
+        let topology = Topology::nodes(count);
+        let peers = |rank| topology.peers_of(rank, 0).into_iter().map(|peer| peer.rank);
+        let order: Vec<Vec<usize>> =
+            (0..count as usize).map(|rank| peers(rank).collect()).collect();
+        let mut done = vec![0; count as usize];
+        let (mut steps, mut most) = (0, 0);
+        while done.iter().zip(&order).any(|(done, order)| *done < order.len()) {
+            let wants = |rank: usize| order[rank].get(done[rank]).copied();
+            let meets = |rank: &usize| wants(*rank).is_some_and(|to| wants(to) == Some(*rank));
+            let now: Vec<usize> = (0..count as usize).filter(meets).collect();
+            assert!(!now.is_empty(), "{count} nodes wait for each other: {done:?}");
+            most = most.max(now.len() / 2);
+            now.into_iter().for_each(|rank| done[rank] += 1);
+            steps += 1;
+        }
+        // Node 0 has count - 1 to connect, and the last pair follows the same number later.
+        assert_eq!(steps, 2 * count - 3, "{count} nodes");
+        assert!(most <= count as usize / 2, "{count} nodes: {most} at once");
+    }
+}

@@ -9,7 +9,7 @@
 use super::options::{MSG_ZEROCOPY, ZeroCopy};
 use super::{RECEIVE_BYTES, slots_for};
 use crate::transport::{
-    Arrival, Endpoint, Events, Lengths, Link, MOST_EVENTS, Polled, Posted, Setup, Slot,
+    Arrival, Endpoint, Events, Lengths, Link, MOST_EVENTS, Polled, Posted, Setup, Slot, Wait,
 };
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -46,6 +46,8 @@ pub struct StreamEndpoint {
     completed: u32,
     link: Link,
     zerocopy: Option<ZeroCopy>,
+    /// Whether its owner may sleep.
+    sleeps: bool,
 }
 
 /// Bytes to be sent, of the sending slots or (an echo) of what arrived: a message with its length
@@ -64,7 +66,8 @@ impl StreamEndpoint {
         let prefix = if setup.lengths == Lengths::Fixed { 0 } else { PREFIX };
         let zerocopy = prefix == 0 && setup.settings.flag("zerocopy");
         let end = StreamEndpoint::over(socket, longest, slots_for(setup.window, longest), prefix);
-        StreamEndpoint { zerocopy: zerocopy.then(ZeroCopy::default), ..end }
+        let sleeps = setup.wait != Wait::Busy;
+        StreamEndpoint { zerocopy: zerocopy.then(ZeroCopy::default), sleeps, ..end }
     }
 
     fn over(socket: Socket, longest: usize, slots: usize, prefix: usize) -> StreamEndpoint {
@@ -89,6 +92,7 @@ impl StreamEndpoint {
             completed: 0,
             link: Link::Up,
             zerocopy: None,
+            sleeps: false,
         }
     }
 
@@ -349,9 +353,9 @@ impl Endpoint for StreamEndpoint {
         self.hand_over(events);
     }
 
-    /// Where messages have one length, each end is looked at in turn.
+    /// Where messages have one length, each end is looked at in turn by those that poll.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        (self.prefix > 0).then(|| self.socket.as_fd())
+        (self.prefix > 0 || self.sleeps).then(|| self.socket.as_fd())
     }
 
     fn receiver(&self) -> Option<Box<dyn Endpoint>> {
