@@ -2,17 +2,15 @@
 
 use super::ab::AB;
 use super::command_def::{CommandDef, Group, Typed};
-use super::common_options::{
-    self as common, CLOCK, CPUS, DRAW, JSON, JUDGE, PAIRS, RANK, REACH, RECORD,
-};
+use super::common_options::{self as common, CLOCK, CPUS, DRAW, JSON, JUDGE, RANK, REACH, RECORD};
 use super::display::{DISPLAY, OF_REPORT};
 use super::doctor;
 use super::explain::EXPLAIN;
 use super::impact::IMPACT;
-use super::{ClockOptions, Command, RunOptions, StudyOptions, place, testbed, values};
+use super::study::RUN;
+use super::{ClockOptions, Command, RunOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
-use crate::options::{Given, OptionDef, UsageError, each_once, names, refuse, refuse_found, under};
-use crate::pattern::options::MEASUREMENT;
+use crate::options::{Given, OptionDef, UsageError, names, refuse, refuse_found, under};
 use crate::plan::Place;
 use crate::remote::daemon::caps::Caps;
 use crate::report::export::{Format, MOST_MESSAGES, Observable};
@@ -60,47 +58,6 @@ pub const SURVEY: CommandDef = CommandDef {
             options: common::run_options(&typed.given, None)?,
         })
     })
-};
-
-const RUN: CommandDef = CommandDef {
-    about: "Run a study and compare it with published figures; without a name, list the studies",
-    examples: "
-  wiregauge run
-  wiregauge run sockets/overview --quick
-  wiregauge run my-study.toml --only 'tcp busy,shm busy' --out result",
-    operands: &[OptionDef::parsed::<String>(
-        "STUDY",
-        "A study's file, or the name of a shipped study",
-    )],
-    tables: &[
-        &under(
-            MEASUREMENT,
-            [
-                OptionDef::path("only", "Only these series").metavar("SERIES").list().common(),
-                OptionDef::flag(
-                    "quick",
-                    "At most 3 rounds and a tenth of the messages and time: check that all works",
-                )
-                .common(),
-                OptionDef::flag(
-                    "prepare",
-                    "Allow the study's shell commands, which change settings of this machine",
-                ),
-            ],
-        ),
-        REACH,
-        PAIRS,
-        RANK,
-        &[
-            settings::INTERFACE.heading(common::PLACEMENT),
-            settings::FAMILY.heading(common::PLACEMENT),
-        ],
-        CPUS,
-        DRAW,
-        RECORD,
-        JUDGE,
-    ],
-    ..CommandDef::new("run", run)
 };
 
 const LIST: CommandDef = CommandDef {
@@ -449,23 +406,6 @@ const DIAL_AGENT: CommandDef = CommandDef {
         agent_address(&typed).map(|(host, port)| Command::Dial(host, port))
     })
 };
-
-fn run(typed: Typed) -> Result<Command, UsageError> {
-    let given = &typed.given;
-    let (place, rank) = place::place(given)?;
-    Ok(Command::Run(Box::new(StudyOptions {
-        study: typed.operand("STUDY"),
-        only: each_once(given.list("only")),
-        quick: given.flag("quick"),
-        prepare: given.flag("prepare"),
-        interface: common::interfaces(given, &place, rank.as_ref(), given.choice("family"))?,
-        family: given.choice("family"),
-        cpus: common::cpus(given, &place)?,
-        place,
-        seed: common::seed(given),
-        options: common::run_options(given, rank)?,
-    })))
-}
 
 /// Refuses an agent's transports that connect no hosts.
 fn check_transports(given: &Given) -> Result<(), UsageError> {

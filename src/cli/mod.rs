@@ -22,6 +22,7 @@ mod peers;
 mod place;
 mod refuse;
 mod screen;
+mod study;
 mod suggest;
 mod tables;
 mod testbed;
@@ -37,11 +38,11 @@ pub use impact::Congestor;
 use crate::clock::Source;
 use crate::host::Family;
 use crate::options::UsageError;
-use crate::plan::{CpuPair, HostSpec, Place, Request};
+use crate::plan::{CpuPair, HostSpec, Place, Request, Wait};
 use crate::record::Baseline;
 use crate::remote::job::rank::Rank;
 use crate::stats::Limit;
-use crate::transport::Interfaces;
+use crate::transport::{Interfaces, TransportKind};
 use crate::units::{InjectedClockError, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -94,6 +95,10 @@ pub struct StudyOptions {
     pub only: Vec<String>,
     /// Whether a look is enough.
     pub quick: bool,
+    /// The transport in place of the study's.
+    pub transport: Option<TransportKind>,
+    /// The wait mode in place of the study's.
+    pub wait: Option<Wait>,
     /// Whether the study's commands may run.
     pub prepare: bool,
     /// The hosts of both ends.

@@ -4,6 +4,7 @@ mod fitting;
 mod machine;
 mod parts;
 mod prepared;
+mod replaced;
 
 use super::console::{complain, print_report, whole_layout};
 use super::hosts::{self, ProbeRequest, with_hosts};
@@ -32,7 +33,8 @@ use std::path::Path;
 pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     let Some(name) = &asked.study else { return list() };
     let (file, text) = find(name)?;
-    let parsed = file::parse(&registry::names(), &file, &text).map_err(Box::new)?;
+    let mut parsed = file::parse(&registry::names(), &file, &text).map_err(Box::new)?;
+    let replaced = replaced::replace(&mut parsed, &asked.only, asked.transport, asked.wait)?;
     let place = &parts::place(&parsed, &asked.place)?;
     let requests = parts::requests(&parsed, requests(&parsed)?, place)?;
     let requests = only(requests, &asked.only)?;
@@ -47,12 +49,16 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
         let machine = machine::of(asked.interface.as_ref(), hosts);
         let mut graphs = graphs(&parsed, &requests, &machine, over_loopback)?;
         let said = parsed.without_interface.as_ref().filter(|_| over_loopback);
-        graphs.iter_mut().for_each(|graph| graph.notes.extend(said.cloned()));
+        let said: Vec<&String> = said.into_iter().chain(&replaced).collect();
+        graphs
+            .iter_mut()
+            .for_each(|graph| graph.notes.extend(said.iter().map(|one| (*one).clone())));
         Ok::<_, CommandError>(graphs)
     };
     if let Some(said) = parsed.without_interface.as_ref().filter(|_| over_loopback) {
         complain(said);
     }
+    replaced.iter().for_each(|said| complain(said));
     let mut study = Study {
         name: Path::new(name).with_extension("").to_string_lossy().into_owned(),
         title: parsed.title.clone(),

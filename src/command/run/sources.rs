@@ -53,15 +53,8 @@ fn plan_of(name: &str) -> Plan {
     let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name).expect("a study");
     let parsed = file::parse(&registry::names(), name, text).unwrap();
     let requests = requests(&parsed).unwrap();
-    let study = Study {
-        name: name.into(),
-        title: parsed.title.clone(),
-        source: parsed.source.clone(),
-        quick: false,
-        series: Vec::new(),
-        graphs: Vec::new(),
-    };
-    study::plan(study, &requests).unwrap()
+    let (name, source) = (name.into(), parsed.source.clone());
+    study::plan(Study { name, source, ..Study::default() }, &requests).unwrap()
 }
 
 /// What a dotted name says of a case, as its record has it.

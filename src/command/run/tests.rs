@@ -135,14 +135,7 @@ fn cases_of_a_series_stay_together_and_are_told_apart_by_it() {
     let text = "title = \"t\"\n[all]\nrounds = 7\n[[latency]]\nseries = \"a\"\nsize = [8, 16]\n\
                 [[bandwidth]]\nseries = \"b\"\n[[latency]]\nseries = \"a\"\nsize = 32\n";
     let parsed = parsed("s.toml", text);
-    let study = Study {
-        name: "s".into(),
-        title: "t".into(),
-        source: None,
-        quick: false,
-        series: Vec::new(),
-        graphs: Vec::new(),
-    };
+    let study = Study::default();
     let requests = requests(&parsed).unwrap();
     let plan = study::plan(study.clone(), &requests).unwrap();
     assert_eq!((plan.cases.len(), plan.rounds.most), (4, 7));
@@ -170,14 +163,7 @@ fn a_quick_run_is_a_tenth_and_leaves_what_its_graphs_need() {
     let parsed = parsed("s.toml", text);
     let requests = requests(&parsed).unwrap();
     let graphs = graphs(&parsed, &requests, &machine("FDR", "datagram"), true).unwrap();
-    let study = Study {
-        name: "s".into(),
-        title: "t".into(),
-        source: None,
-        quick: true,
-        series: Vec::new(),
-        graphs,
-    };
+    let study = Study { quick: true, graphs, ..Study::default() };
     let quick = study::plan(study, &requests).unwrap();
     let bounds: Vec<_> = quick.cases.iter().map(|case| case.bound).collect();
     // The median needs 20 samples: 8 of each of 3 rounds, which take 80 ms at 100 Hz.

@@ -158,17 +158,6 @@ mod tests {
     use crate::plan::{Part, Place};
     use crate::units::Bytes;
 
-    fn study() -> Study {
-        Study {
-            name: "s".into(),
-            title: "t".into(),
-            source: None,
-            quick: false,
-            series: Vec::new(),
-            graphs: Vec::new(),
-        }
-    }
-
     /// A latency between these hosts, `here` being this one.
     fn between(series: &str, group: &str, hosts: [&str; 2]) -> (String, Request) {
         let spec = |name: &str| HostSpec { host: name.to_owned(), ..HostSpec::default() };
@@ -192,7 +181,7 @@ mod tests {
             between("z", "t", ["c", "b"]),
             between("w", "t", ["d", "here"]),
         ];
-        let plan = plan(study(), &entries).unwrap();
+        let plan = plan(Study::default(), &entries).unwrap();
         let names: Vec<&str> = plan.hosts.iter().map(|spec| spec.host.as_str()).collect();
         assert_eq!(names, ["a", "b", "c", "d"]);
         let of = |case: &Case| -> Vec<Option<u32>> {
@@ -215,7 +204,7 @@ mod tests {
         };
         let here = ["here", "here"];
         let entries = [between("x", "t", here), between("y", "t", here), between("z", "u", here)];
-        let plan = plan(study(), &entries.map(sized)).unwrap();
+        let plan = plan(Study::default(), &entries.map(sized)).unwrap();
         assert_eq!(plan.concurrent, [[0, 2], [1, 3]]);
         assert_eq!(plan.cases[3].part.cpus_before, 1);
     }
@@ -229,7 +218,7 @@ mod tests {
             between("other", "t", here),
             between("other", "t", here),
         ];
-        let plan = plan(study(), &entries).unwrap();
+        let plan = plan(Study::default(), &entries).unwrap();
         let asked = |under: &str| ImpactAsked {
             congestor: "c".into(),
             alone: ("alone".into(), 0..0),
@@ -249,7 +238,7 @@ mod tests {
         let late = (series, Request { part: late, ..request });
         let entries = [between("y", "t", ["here", "here"]), late.clone()];
         let quick = |entries: &[(String, Request)]| {
-            let plan = plan(Study { quick: true, ..study() }, entries).unwrap();
+            let plan = plan(Study { quick: true, ..Study::default() }, entries).unwrap();
             plan.cases.iter().map(|case| case.part.after).collect::<Vec<_>>()
         };
         assert_eq!(quick(&entries), [Span(0), Span(10_000_000)]);

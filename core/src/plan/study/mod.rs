@@ -18,7 +18,7 @@ use group::Groups;
 use serde::{Deserialize, Serialize};
 
 /// What a study adds to a plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     /// Its name: of a shipped one as listed, else of its file.
     pub name: String,

@@ -160,8 +160,9 @@ pub fn requests(
     let has_nodes = request.asked.has_nodes();
     let nodes = match &asked.places {
         None => {
-            // Hosts that are named are its nodes, and none of their pairs.
-            let is_of_nodes = has_nodes && run.is_remote() && run.which == Pairs::First;
+            // Hosts that are named are its nodes, and so are the ranks of a job, of which other
+            // entries measure all pairs.
+            let is_of_nodes = has_nodes && run.is_remote();
             let which = if is_of_nodes { Pairs::Ranks } else { run.which };
             let place = Place { which, ..run.clone() };
             return Ok(vec![Request { group, part: part(None), place, ..request }]);
@@ -268,6 +269,20 @@ mod tests {
         assert_eq!(ends, [vec![named("b"), None], vec![named("a"), None]]);
         assert_eq!(found[1].part, Part { after: Span(5), pair: Some([2, 0]), cpus_before: 0 });
         assert_eq!(found[0].group.as_deref(), Some("t"));
+    }
+
+    #[test]
+    fn all_hosts_of_a_run_are_the_nodes_of_an_entry_whose_pattern_has_nodes() {
+        let asked = PartAsked::default();
+        for which in [Pairs::First, Pairs::All { at_once: Default::default() }] {
+            let place = Place { which, ..run(&["a", "b", "c", "d"]) };
+            let exchange = crate::pattern::exchange::request(Default::default());
+            let found = requests(&asked, exchange, &place).unwrap();
+            assert_eq!((found.len(), found[0].place.which), (1, Pairs::Ranks));
+            let latency = crate::pattern::latency::request(Default::default());
+            let found = requests(&asked, latency, &place).unwrap();
+            assert_eq!(found[0].place.which, which, "pairs stay pairs");
+        }
     }
 
     #[test]

@@ -1,0 +1,127 @@
+//! A study over another transport, or in another wait mode, than it is written for: where a
+//! target lacks the study's own.
+
+use crate::options::{UsageError, each_once};
+use crate::plan::Wait;
+use crate::plan::study::file::{Entry, StudyFile, Word, WordValue};
+use crate::transport::TransportKind;
+use crate::transport::definitions::DEFINITIONS;
+
+/// Puts what was typed in the place of the study's own words, in the entries of these series
+/// (none: of all); what was changed, in a sentence.
+pub(super) fn replace(
+    parsed: &mut StudyFile,
+    only: &[String],
+    transport: Option<TransportKind>,
+    wait: Option<Wait>,
+) -> Result<Option<String>, UsageError> {
+    let is_meant = |entry: &&mut Entry| only.is_empty() || only.contains(&entry.series);
+    let mut changes = Vec::new();
+    let texts = [
+        ("transport", transport.map(|one| one.name().to_owned())),
+        ("wait", wait.map(|one| one.name().to_owned())),
+    ];
+    for (key, text) in texts {
+        let Some(text) = text else { continue };
+        let mut own = Vec::new();
+        for entry in parsed.entries.iter_mut().filter(is_meant) {
+            own.push(put(entry, key, &text));
+        }
+        let own = each_once(own);
+        // Series that differ in it would have names that are not true.
+        ensure!(
+            own.len() <= 1,
+            UsageError(format!(
+                "--{key}: series of this study differ in it ({}): use --only for those that do not",
+                own.join("; ")
+            ))
+        );
+        changes.push(format!("{key} {text} instead of {}", own.join("; ")));
+    }
+    let lost = match transport {
+        Some(transport) => without_foreign(parsed.entries.iter_mut().filter(is_meant), transport),
+        None => Vec::new(),
+    };
+    if !lost.is_empty() {
+        changes.push(format!("without {}, which it does not have", lost.join(", ")));
+    }
+    Ok((!changes.is_empty())
+        .then(|| format!("not as the study is written: {}", changes.join(", "))))
+}
+
+/// Sets a word; what it was.
+fn put(entry: &mut Entry, key: &str, text: &str) -> String {
+    let value = WordValue::Text(text.to_owned());
+    match entry.words.iter_mut().find(|word| word.key == key) {
+        Some(word) => match std::mem::replace(&mut word.value, value) {
+            WordValue::Text(own) => own,
+            WordValue::Switch(on) => on.to_string(),
+        },
+        None => {
+            let place = entry.place.clone();
+            let word = Word { key: key.into(), value, key_place: place.clone(), place };
+            entry.words.push(word);
+            "the default".into()
+        }
+    }
+}
+
+/// Drops the options of other transports; their names, each once.
+fn without_foreign<'a>(
+    entries: impl Iterator<Item = &'a mut Entry>,
+    transport: TransportKind,
+) -> Vec<String> {
+    let is_foreign = |key: &str| {
+        DEFINITIONS.iter().any(|option| option.name == key) && !transport.has_setting(key)
+    };
+    let mut lost = Vec::new();
+    for entry in entries {
+        lost.extend(entry.words.iter().map(|word| word.key.clone()).filter(|key| is_foreign(key)));
+        entry.words.retain(|word| !is_foreign(&word.key));
+    }
+    each_once(lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::entry;
+    use crate::pattern::registry;
+    use crate::plan::studies::SHIPPED;
+    use crate::plan::study::file;
+
+    fn shipped(name: &str) -> StudyFile {
+        let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name).expect("a study");
+        file::parse(&registry::names(), name, text).unwrap()
+    }
+
+    #[test]
+    fn a_study_of_verbs_runs_over_tcp_without_the_options_of_verbs_and_says_so() {
+        let mut study = shipped("dabc/chaotic");
+        let said = replace(&mut study, &[], Some(TransportKind::Tcp), Some(Wait::Block)).unwrap();
+        let said = said.unwrap();
+        assert!(said.contains("transport tcp instead of verbs"), "{said}");
+        assert!(said.contains("wait block instead of the default"), "{said}");
+        assert!(said.contains("without operation"), "{said}");
+        for own in &study.entries {
+            let request = entry::request(&study.written, own).unwrap();
+            assert_eq!(request.transports, [TransportKind::Tcp]);
+            assert_eq!(request.waits, [Wait::Block]);
+            request.plan().unwrap();
+        }
+    }
+
+    #[test]
+    fn series_that_differ_in_their_transport_keep_it() {
+        let mut study = shipped("villas/node-types");
+        let refused = replace(&mut study, &[], Some(TransportKind::Tcp), None).unwrap_err();
+        assert!(refused.0.contains("use --only"), "{}", refused.0);
+    }
+
+    #[test]
+    fn without_anything_typed_a_study_is_as_it_is_written() {
+        let mut study = shipped("dabc/chaotic");
+        assert_eq!(replace(&mut study, &[], None, None).unwrap(), None);
+        assert!(study.entries[0].words.iter().any(|word| word.key == "operation"));
+    }
+}
