@@ -352,3 +352,80 @@ fn a_victim_between_two_hosts_has_congestors_on_the_others() {
     assert!(!under.warnings.iter().any(is_shared), "each host has CPUs of its own: {ended:?}");
     net.await_no_agents();
 }
+
+/// The record of an exchange of four hosts that was to last five minutes, and in which something
+/// happened to one of them.
+fn exchange_in_which(
+    happens: impl FnOnce(&Net),
+    how: &str,
+) -> Option<(Vec<String>, Record, Ended)> {
+    let scratch = Scratch::new();
+    let net = Net::of(4, &scratch)?;
+    let line = format!(
+        "exchange --hosts {} --size 4KiB {how} --time 300s --rounds 1 --timeout 5s --out run",
+        net.list()
+    );
+    let controller = Controller::start(&scratch, &words(&net, &line));
+    net.await_messages(3);
+    happens(&net);
+    let ended = controller.end();
+    let record = read_record(&scratch.join("run")).unwrap();
+    Some((net.names.clone(), record, ended))
+}
+
+#[test]
+fn a_node_that_is_cut_off_ends_the_exchange_in_time_and_is_named() {
+    for how in ["--slot 5ms --wait block", "--chaotic --wait block"] {
+        let Some((names, record, ended)) = exchange_in_which(|net| net.cut_off(3), how) else {
+            return;
+        };
+        assert_eq!(ended.code, Some(3), "{how}: {ended:?}");
+        // After 5 s; what is left is for a machine that has much else to do.
+        assert!(ended.took.as_secs() < 150, "{how}: {ended:?}");
+        assert!(!record.complete && record.runs[0].counts.received > 0, "{how}: {ended:?}");
+        assert!(record.faults[0].contains(&names[3]), "{how}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_node_that_is_killed_on_its_host_ends_the_exchange_and_is_named() {
+    let Some((names, record, ended)) =
+        exchange_in_which(|net| net.kill_agents(2), "--slot 5ms --wait block")
+    else {
+        return;
+    };
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(!record.complete && record.runs[0].counts.received > 0, "{ended:?}");
+    assert!(record.faults[0].contains(&names[2]), "{ended:?}");
+}
+
+#[test]
+fn a_node_that_sends_slowly_is_named_by_what_it_sends() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(4, &scratch) else { return };
+    net.slow_down(2);
+    let line = format!(
+        "exchange --hosts {} --chaotic --wait block --size 16KiB --time 1s --rounds 3",
+        net.list()
+    );
+    let (_, ended) = measured(&scratch, &net, &line);
+    let sentence = format!(": {} sends at ", net.names[2]);
+    let said = ended.stdout.lines().find(|line| line.contains(&sentence));
+    assert!(said.is_some_and(|line| line.contains("of the others' median")), "{ended:?}");
+}
+
+#[test]
+fn slots_that_are_shorter_than_the_clocks_are_known_are_refused_with_both_figures() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(2, &scratch) else { return };
+    let line = format!(
+        "exchange --hosts {} --size 24 --slot 1us --time 50ms --rounds 1 --out run",
+        net.list()
+    );
+    let ended = wiregauge(&scratch, &words(&net, &line));
+    // Half of a microsecond: less than any exchange of datagrams can tell.
+    assert!(ended.code.is_some_and(|code| code != 0), "{ended:?}");
+    assert!(ended.stderr.contains("the clocks of the hosts are known to "), "{ended:?}");
+    assert!(ended.stderr.contains("and this needs 500 ns"), "{ended:?}");
+    net.await_no_agents();
+}

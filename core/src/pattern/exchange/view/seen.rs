@@ -133,13 +133,17 @@ impl<'a> Seen<'a> {
     }
 
     /// The node that receives or sends least, if it stands out: its interval lies below the share
-    /// of the others' median.
+    /// of the others' median. What is further below decides: a node that sends slowly makes all
+    /// others receive a little less.
     pub fn worst(&self) -> Option<String> {
         let receives = self.worst_of("receives", |node| node.is_receiver.then_some(node.receives));
-        receives.or_else(|| self.worst_of("sends", |node| node.is_sender.then_some(node.sends)))
+        let sends = self.worst_of("sends", |node| node.is_sender.then_some(node.sends));
+        let both = receives.into_iter().chain(sends);
+        both.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, sentence)| sentence)
     }
 
-    fn worst_of(&self, does: &str, of: impl Fn(&Node) -> Option<Between>) -> Option<String> {
+    /// Its share of the others' median, and the sentence.
+    fn worst_of(&self, does: &str, of: impl Fn(&Node) -> Option<Between>) -> Option<(f64, String)> {
         let all: Vec<(u32, Between)> = (0..)
             .zip(&self.details.nodes)
             .filter_map(|(rank, node)| Some((rank, of(node)?)))
@@ -154,10 +158,11 @@ impl<'a> Seen<'a> {
             let percent = short(share * PERCENT);
             let name = self.name(rank);
             let at_most = short(most / others * PERCENT);
-            format!(
+            let sentence = format!(
                 "{}: {name} {does} at {percent} % of the others' median (at most {at_most} %).",
                 self.run.label
-            )
+            );
+            (share, sentence)
         })
     }
 
