@@ -99,6 +99,8 @@ pub struct StudyOptions {
     pub transport: Option<TransportKind>,
     /// The wait mode in place of the study's.
     pub wait: Option<Wait>,
+    /// The rate in place of the study's, where a series has one.
+    pub rate: Option<String>,
     /// Whether the study's commands may run.
     pub prepare: bool,
     /// The hosts of both ends.

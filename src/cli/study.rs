@@ -36,6 +36,12 @@ pub const RUN: CommandDef = CommandDef {
                 .metavar("NAME"),
                 OptionDef::choice::<Wait>("wait", "Wait mode in place of the study's")
                     .metavar("MODE"),
+                OptionDef::text(
+                    "rate",
+                    |_| Ok(()),
+                    "Rate in place of the study's, such as 900mbit for slots on slower links",
+                )
+                .metavar("RATE"),
                 OptionDef::flag(
                     "prepare",
                     "Allow the study's shell commands, which change settings of this machine",
@@ -66,6 +72,7 @@ fn run(typed: Typed) -> Result<Command, UsageError> {
         quick: given.flag("quick"),
         transport: given.choice("transport"),
         wait: given.choice("wait"),
+        rate: given.text("rate").map(str::to_owned),
         prepare: given.flag("prepare"),
         interface: common::interfaces(given, &place, rank.as_ref(), given.choice("family"))?,
         family: given.choice("family"),

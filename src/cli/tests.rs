@@ -134,7 +134,7 @@ fn a_window_takes_bursts_of_any_length_and_nothing_else_that_sets_send_times() {
 #[test]
 fn an_option_of_another_command_is_refused_with_that_command() {
     assert!(refusal("latency --rate 1k").contains(
-        "'--rate', which is an option of oneway, stream, load, exchange (wiregauge help"
+        "'--rate', which is an option of oneway, stream, load, exchange, run (wiregauge help"
     ));
     assert!(refusal("latency --window 3").contains("which is an option of bandwidth, load"));
 }

@@ -34,7 +34,7 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     let Some(name) = &asked.study else { return list() };
     let (file, text) = find(name)?;
     let mut parsed = file::parse(&registry::names(), &file, &text).map_err(Box::new)?;
-    let replaced = replaced::replace(&mut parsed, &asked.only, asked.transport, asked.wait)?;
+    let replaced = replaced::replace(&mut parsed, asked)?;
     let place = &parts::place(&parsed, &asked.place)?;
     let requests = parts::requests(&parsed, requests(&parsed)?, place)?;
     let requests = only(requests, &asked.only)?;

@@ -1,6 +1,7 @@
 //! A study over another transport, or in another wait mode, than it is written for: where a
 //! target lacks the study's own.
 
+use crate::cli::StudyOptions;
 use crate::options::{UsageError, each_once};
 use crate::plan::Wait;
 use crate::plan::study::file::{Entry, StudyFile, Word, WordValue};
@@ -11,42 +12,67 @@ use crate::transport::definitions::DEFINITIONS;
 /// (none: of all); what was changed, in a sentence.
 pub(super) fn replace(
     parsed: &mut StudyFile,
-    only: &[String],
+    asked: &StudyOptions,
+) -> Result<Option<String>, UsageError> {
+    let words = Words { transport: asked.transport, wait: asked.wait, rate: asked.rate.as_deref() };
+    words.put(parsed, &asked.only)
+}
+
+/// What was typed.
+#[derive(Clone, Copy, Default)]
+struct Words<'a> {
     transport: Option<TransportKind>,
     wait: Option<Wait>,
-) -> Result<Option<String>, UsageError> {
-    let is_meant = |entry: &&mut Entry| only.is_empty() || only.contains(&entry.series);
-    let mut changes = Vec::new();
-    let texts = [
-        ("transport", transport.map(|one| one.name().to_owned())),
-        ("wait", wait.map(|one| one.name().to_owned())),
-    ];
-    for (key, text) in texts {
-        let Some(text) = text else { continue };
-        let mut own = Vec::new();
-        for entry in parsed.entries.iter_mut().filter(is_meant) {
-            own.push(put(entry, key, &text));
+    rate: Option<&'a str>,
+}
+
+impl Words<'_> {
+    fn put(self, parsed: &mut StudyFile, only: &[String]) -> Result<Option<String>, UsageError> {
+        let Words { transport, wait, rate } = self;
+        let is_meant = |entry: &&mut Entry| only.is_empty() || only.contains(&entry.series);
+        let mut changes = Vec::new();
+        let texts = [
+            ("transport", transport.map(|one| one.name().to_owned())),
+            ("wait", wait.map(|one| one.name().to_owned())),
+            ("rate", rate.map(str::to_owned)),
+        ];
+        for (key, text) in texts {
+            let Some(text) = text else { continue };
+            let mut own = Vec::new();
+            // A series without a rate is not given one: that would make it another measurement.
+            let has_it = |entry: &&mut Entry| {
+                key != "rate" || entry.words.iter().any(|word| word.key == key)
+            };
+            for entry in parsed.entries.iter_mut().filter(is_meant).filter(has_it) {
+                own.push(put(entry, key, &text));
+            }
+            let own = each_once(own);
+            ensure!(
+                !own.is_empty(),
+                UsageError(format!("--{key}: no series of this study has one"))
+            );
+            // Series that differ in it would have names that are not true.
+            ensure!(
+                own.len() <= 1,
+                UsageError(format!(
+                    "--{key}: series of this study differ in it ({}): use --only for those that do not",
+                    own.join("; ")
+                ))
+            );
+            changes.push(format!("{key} {text} instead of {}", own.join("; ")));
         }
-        let own = each_once(own);
-        // Series that differ in it would have names that are not true.
-        ensure!(
-            own.len() <= 1,
-            UsageError(format!(
-                "--{key}: series of this study differ in it ({}): use --only for those that do not",
-                own.join("; ")
-            ))
-        );
-        changes.push(format!("{key} {text} instead of {}", own.join("; ")));
+        let lost = match transport {
+            Some(transport) => {
+                without_foreign(parsed.entries.iter_mut().filter(is_meant), transport)
+            }
+            None => Vec::new(),
+        };
+        if !lost.is_empty() {
+            changes.push(format!("without {}, which it does not have", lost.join(", ")));
+        }
+        Ok((!changes.is_empty())
+            .then(|| format!("not as the study is written: {}", changes.join(", "))))
     }
-    let lost = match transport {
-        Some(transport) => without_foreign(parsed.entries.iter_mut().filter(is_meant), transport),
-        None => Vec::new(),
-    };
-    if !lost.is_empty() {
-        changes.push(format!("without {}, which it does not have", lost.join(", ")));
-    }
-    Ok((!changes.is_empty())
-        .then(|| format!("not as the study is written: {}", changes.join(", "))))
 }
 
 /// Sets a word; what it was.
@@ -98,8 +124,9 @@ mod tests {
     #[test]
     fn a_study_of_verbs_runs_over_tcp_without_the_options_of_verbs_and_says_so() {
         let mut study = shipped("dabc/chaotic");
-        let said = replace(&mut study, &[], Some(TransportKind::Tcp), Some(Wait::Block)).unwrap();
-        let said = said.unwrap();
+        let (transport, wait) = (Some(TransportKind::Tcp), Some(Wait::Block));
+        let words = Words { transport, wait, ..Words::default() };
+        let said = words.put(&mut study, &[]).unwrap().unwrap();
         assert!(said.contains("transport tcp instead of verbs"), "{said}");
         assert!(said.contains("wait block instead of the default"), "{said}");
         assert!(said.contains("without operation"), "{said}");
@@ -112,16 +139,29 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_is_put_where_one_is_and_nowhere_else() {
+        let words = Words { rate: Some("400mbit"), ..Words::default() };
+        let mut study = shipped("dabc/scheduled-or-chaotic");
+        let said = words.put(&mut study, &[]).unwrap().unwrap();
+        assert!(said.contains("rate 400mbit instead of 8gbit"), "{said}");
+        let of = |entry: &Entry| entry.words.iter().any(|word| word.key == "rate");
+        assert_eq!(study.entries.iter().map(of).collect::<Vec<_>>(), [true, false]);
+        let refused = words.put(&mut shipped("dabc/chaotic"), &[]).unwrap_err();
+        assert!(refused.0.contains("no series"), "{}", refused.0);
+    }
+
+    #[test]
     fn series_that_differ_in_their_transport_keep_it() {
         let mut study = shipped("villas/node-types");
-        let refused = replace(&mut study, &[], Some(TransportKind::Tcp), None).unwrap_err();
+        let words = Words { transport: Some(TransportKind::Tcp), ..Words::default() };
+        let refused = words.put(&mut study, &[]).unwrap_err();
         assert!(refused.0.contains("use --only"), "{}", refused.0);
     }
 
     #[test]
     fn without_anything_typed_a_study_is_as_it_is_written() {
         let mut study = shipped("dabc/chaotic");
-        assert_eq!(replace(&mut study, &[], None, None).unwrap(), None);
+        assert_eq!(Words::default().put(&mut study, &[]).unwrap(), None);
         assert!(study.entries[0].words.iter().any(|word| word.key == "operation"));
     }
 }
