@@ -148,6 +148,22 @@ fn a_queue_pair_has_what_was_asked_for() {
 }
 
 #[test]
+fn an_attribute_that_the_device_does_not_have_is_warned_of() {
+    if !has_device() {
+        return;
+    }
+    // Soft-RoCE takes a service level and has none.
+    let record = record("latency --transport verbs --count 100 --service-level 3 --qp-timeout 15");
+    assert_eq!(granted(&record, "service_level"), "0");
+    let warnings = record["runs"][0]["warnings"].as_array().unwrap();
+    let of_kind = |one: &&Value| one["kind"] == "not_granted";
+    let said: Vec<_> = warnings.iter().filter(of_kind).map(|one| &one["sentence"]).collect();
+    let sentence =
+        |role| format!("--service-level 3 was asked of the {role}, whose device gives back 0");
+    assert_eq!(said, [&sentence("client"), &sentence("server")]);
+}
+
+#[test]
 fn a_sender_sleeps_until_its_sends_complete_where_that_is_asked_for() {
     if !may_change_the_machine() {
         return;

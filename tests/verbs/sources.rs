@@ -8,30 +8,122 @@ fn sources() -> Vec<Value> {
     let texts = [
         include_str!("../support/sources/gamess.json"),
         include_str!("../support/sources/potter.json"),
+        include_str!("../support/sources/ramcloud.json"),
         include_str!("../support/sources/villas.json"),
     ];
     texts.iter().flat_map(|text| serde_json::from_str::<Vec<Value>>(text).unwrap()).collect()
 }
 
-/// The record of a tenth of a study; `sizes` replaces its list of sizes (before, after).
-fn record(study: &str, only: &str, sizes: Option<(&str, &str)>) -> Value {
+/// What is run of a study: its name, the series (none: all), and texts in it that are replaced.
+/// What is granted depends on neither sizes, rates nor pauses, which are the plan's business
+/// (`src/command/run/sources.rs`), and software takes minutes for 8 MiB.
+struct Part(&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const BURSTS: &[Part] = &[
+    Part("potter/busy-polling", "", &[]),
+    Part("potter/event-polling", "", &[]),
+    Part("potter/write-against-send", "", &[]),
+    Part("potter/pauses", "", &[("pause = \"1s\"", "pause = \"1ms\"")]),
+];
+
+const INLINE: &[Part] = &[
+    Part("potter/inline", "", &[]),
+    Part("potter/unsignalled", "", &[]),
+    // The thread that rewrites a time has no CPU of its own: a few messages.
+    Part("potter/submit-against-send", "", &[("count = 8000", "count = 80")]),
+];
+
+const ROUND_TRIPS: &[Part] = &[
+    Part(
+        "potter/mtu",
+        "",
+        &[
+            ("size = [32, 1024, 4096, 32768]", "size = 32"),
+            ("size = [32, 1024, 4096]", "size = 32"),
+            ("size = [32, 1024]", "size = 32"),
+        ],
+    ),
+    Part("potter/cm-against-exchange", "", &[("\"8..32KiB*4\"", "64"), ("\"8..2KiB*4\"", "64")]),
+    Part(
+        "potter/correspondence",
+        "",
+        &[("\"8..32KiB*2\"", "64"), ("\"8..4KiB*2\"", "64"), ("\"8..512*2\"", "64")],
+    ),
+];
+
+/// Both ways of posting and both operations; a run has the sizes of one series, and ends in time on
+/// a busy host.
+const SIZES: &[Part] = &[
+    Part("potter/size-sweep", "RC send inline", &[]),
+    Part("potter/size-sweep", "UC write inline", &[]),
+    Part("potter/size-sweep", "UD send,UD send 5500 ns", &[]),
+    Part(
+        "potter/size-sweep",
+        "",
+        &[("\"8..32KiB*2\"", "64"), ("\"8..4KiB*2\"", "64"), ("\"8..512*2\"", "64")],
+    ),
+];
+
+const DATAGRAMS: &[Part] = &[
+    Part("gamess/send-latency", "UD", &[]),
+    Part("gamess/bandwidth", "UD uni", &[]),
+    Part("gamess/bandwidth", "UD bi", &[]),
+];
+
+const TO_8_MIB: &[Part] = &[
+    Part("gamess/send-latency", "RC,UC", &[("\"4..8MiB*2\"", "[64, 8192]")]),
+    Part("gamess/bandwidth", "RC uni,UC uni,RC bi,UC bi", &[("\"2..8MiB*2\"", "[64, 8192]")]),
+];
+
+const STREAMS: &[Part] = &[
+    Part("villas/signalling", "", &[]),
+    Part("villas/receive-depth", "", &[]),
+    Part(
+        "villas/rates",
+        "RC,UD",
+        &[("[100, 500, \"2500\", \"10k\", \"25k\", \"50k\", \"100k\"]", "\"25k\"")],
+    ),
+    Part(
+        "villas/node-types",
+        "verbs",
+        &[("[100, \"2500\", \"10k\", \"25k\", \"50k\", \"100k\"]", "\"25k\"")],
+    ),
+    Part("villas/sizes", "RC,UD", &[("[1, 2, 4, 8, 16, 32, 64]", "8")]),
+    Part(
+        "villas/surface",
+        "RC,UC,UD",
+        &[
+            ("[1, 4, 8, 16, 32, 64]", "8"),
+            ("[100, \"1k\", \"10k\", \"25k\", \"50k\", \"100k\"]", "\"25k\""),
+        ],
+    ),
+    Part("villas/decomposition", "adapters", &[]),
+];
+
+const SERVERS: &[Part] = &[Part(
+    "ramcloud/many-clients",
+    "verbs 24 shared,verbs 48 shared",
+    &[("[1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64]", "4"), ("threads = 4", "threads = 1")],
+)];
+
+const ALL: [&[Part]; 8] =
+    [BURSTS, INLINE, ROUND_TRIPS, SIZES, DATAGRAMS, TO_8_MIB, STREAMS, SERVERS];
+
+/// The record of a tenth of a part of a study.
+fn record(Part(study, only, replaced): &Part) -> Value {
     let scratch = std::env::temp_dir().join(format!("wiregauge-source-{}", std::process::id()));
     std::fs::create_dir_all(&scratch).unwrap();
+    let shipped = format!("{}/studies/{study}.toml", env!("CARGO_MANIFEST_DIR"));
+    let mut text = std::fs::read_to_string(shipped).unwrap();
+    for (all, few) in *replaced {
+        assert!(text.contains(all), "{study}: {all}");
+        text = text.replace(all, few);
+    }
+    std::fs::write(scratch.join("study.toml"), text).unwrap();
     let mut command = program();
-    command.current_dir(&scratch);
-    match sizes {
-        None => command.args(["run", study]),
-        Some((all, few)) => {
-            let shipped = format!("{}/studies/{study}.toml", env!("CARGO_MANIFEST_DIR"));
-            let text = std::fs::read_to_string(shipped).unwrap();
-            assert!(text.contains(all), "{study}: {all}");
-            std::fs::write(scratch.join("study.toml"), text.replace(all, few)).unwrap();
-            command.args(["run", "study.toml"])
-        }
-    };
-    command.args(["--quick", "--json"]);
+    command.current_dir(&scratch).args(["run", "study.toml", "--quick", "--json"]);
     if !only.is_empty() {
-        command.args(["--only", only]);
+        command.args(["--only", *only]);
     }
     let output = output(&mut command);
     let _ = std::fs::remove_dir_all(&scratch);
@@ -62,19 +154,15 @@ fn check(study: &str, record: &Value, series: &Value, sources: &[Value]) -> usiz
     expected.len()
 }
 
-/// A tenth of each of these studies, and of each the series that are run (none: all). Sizes and
-/// pauses beyond that are the plan's business (`src/command/run/sources.rs`).
-fn each(studies: &[(&str, &str)]) {
-    each_with_sizes(studies, None);
-}
-
-fn each_with_sizes(studies: &[(&str, &str)], sizes: Option<(&str, &str)>) {
+/// Checks what is granted to each of these parts.
+fn each(parts: &[Part]) {
     if !has_device() {
         return;
     }
     let sources = sources();
-    for (study, only) in studies {
-        let record = record(study, only, sizes);
+    for part in parts {
+        let Part(study, ..) = part;
+        let record = record(part);
         for series in record["plan"]["study"]["series"].as_array().unwrap() {
             assert!(check(study, &record, series, &sources) > 0, "{study}: {series}");
         }
@@ -83,63 +171,58 @@ fn each_with_sizes(studies: &[(&str, &str)], sizes: Option<(&str, &str)>) {
 }
 
 #[test]
+fn every_series_that_a_source_says_something_of_is_run() {
+    let parts = || ALL.into_iter().flatten();
+    for source in sources() {
+        // IP over InfiniBand is not of queue pairs.
+        let granted = source["granted"].as_object().filter(|all| !all.contains_key("family"));
+        let series = source["series"].as_array().cloned().unwrap_or_else(|| vec!["".into()]);
+        for name in series.iter().filter(|_| granted.is_some()) {
+            let is_run = |Part(study, only, _): &Part| {
+                source["study"] == *study
+                    && (only.is_empty() || only.split(',').any(|one| *name == one))
+            };
+            assert!(parts().any(is_run), "{}, {name}", source["study"]);
+        }
+    }
+}
+
+#[test]
 fn bursts_are_granted_the_settings_of_their_source() {
-    each(&[
-        ("potter/busy-polling", ""),
-        ("potter/event-polling", ""),
-        ("potter/write-against-send", ""),
-        ("potter/pauses", "RC event,UD busy,UC busy 5500 ns"),
-    ]);
+    each(BURSTS);
 }
 
 #[test]
 fn inline_and_unsignalled_messages_are_granted_the_settings_of_their_source() {
-    // The thread that rewrites a time needs a CPU of its own.
-    each(&[
-        ("potter/inline", ""),
-        ("potter/unsignalled", ""),
-        ("potter/submit-against-send", "submit"),
-    ]);
+    each(INLINE);
 }
 
 #[test]
 fn round_trips_are_granted_the_settings_of_their_source() {
-    each(&[("potter/mtu", "RC 256,UD 256"), ("potter/cm-against-exchange", "UD cm")]);
+    each(ROUND_TRIPS);
 }
 
 #[test]
 fn sweeps_of_sizes_are_granted_the_settings_of_their_source() {
-    // Both ways of posting and both operations; a run has the sizes of one series, and ends in time
-    // on a busy host. Software takes minutes for the 8 MiB of RC and UC.
-    each(&[
-        ("potter/size-sweep", "RC send inline"),
-        ("potter/size-sweep", "UC write inline"),
-        ("potter/size-sweep", "UD send"),
-    ]);
+    each(SIZES);
 }
 
 #[test]
 fn sweeps_of_datagrams_are_granted_the_settings_of_their_source() {
-    each(&[
-        ("gamess/send-latency", "UD"),
-        ("gamess/bandwidth", "UD uni"),
-        ("gamess/bandwidth", "UD bi"),
-    ]);
+    each(DATAGRAMS);
 }
 
 #[test]
 fn sweeps_to_8_mib_are_granted_the_settings_of_their_source() {
-    // Software takes minutes for 8 MiB, and what is granted does not depend on the size.
-    let few = "size = [64, 8192]";
-    let sweep = Some(("size = \"4..8MiB*2\"", few));
-    each_with_sizes(&[("gamess/send-latency", "RC,UC")], sweep);
-    let sweep = Some(("size = \"2..8MiB*2\"", few));
-    each_with_sizes(&[("gamess/bandwidth", "RC uni,UC uni,RC bi,UC bi")], sweep);
-    let sweep = Some(("size = \"8..32KiB*2\"", few));
-    each_with_sizes(&[("potter/size-sweep", "RC write,UC send")], sweep);
+    each(TO_8_MIB);
 }
 
 #[test]
 fn streams_are_granted_the_settings_of_their_source() {
-    each(&[("villas/signalling", ""), ("villas/receive-depth", "")]);
+    each(STREAMS);
+}
+
+#[test]
+fn connections_of_a_server_are_granted_the_settings_of_their_source() {
+    each(SERVERS);
 }

@@ -74,6 +74,9 @@ impl RunSoFar {
             found.extend(self.not_on_the_wire());
             found.extend(self.adapter_loopback());
         }
+        found.extend(
+            [Role::Client, Role::Server].into_iter().filter_map(|end| self.not_granted(end)),
+        );
         found.extend(self.never_stamped());
         let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
         let count: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
@@ -141,6 +144,14 @@ impl RunSoFar {
         };
         let (client, server) = (port(&round.client)?, port(&round.server)?);
         (client == server).then_some(Warning::AdapterLoopback { port: client })
+    }
+
+    /// Whether the device of an end gives back another attribute than was asked for.
+    fn not_granted(&self, end: Role) -> Option<Warning> {
+        let round = self.rounds.first()?;
+        let granted = &end.pick(&round.client, &round.server).effective_settings;
+        let (option, asked, has) = self.case.settings.not_granted(end, granted)?;
+        Some(Warning::NotGranted { role: end.name(), option, asked, has })
     }
 
     /// How many messages that arrived have no time of their own at which they were sent.

@@ -102,6 +102,13 @@ warnings! {
     says("both ends use {port}: the adapter loops messages back, and no wire is in the figures"),
     advises("give each end a port of its own (--device A,B or --port A,B), or use --to HOST");
 
+    /// A device has another attribute than was asked for.
+    "not_granted" Warning NotGranted {
+        role: &'static str, option: &'static str, asked: u64, has: u64,
+    }
+    says("--{option} {asked} was asked of the {role}, whose device gives back {has}"),
+    advises("leave it out, or look on the wire: some drivers apply what they do not give back");
+
     /// The transport's own packets were lost, and sent again after a timeout.
     "packets_resent" Warning PacketsResent { resent: u64, discarded: u64 }
     size (*resent + *discarded) as f64,
@@ -175,11 +182,7 @@ warnings! {
 
     /// An end of rounds that were to start at one instant started later.
     "late_start" Warning LateStart {
-        end: String,
-        round: u32,
-        late_ns: f64,
-        bound_ns: f64,
-        allowed_ns: f64,
+        end: String, round: u32, late_ns: f64, bound_ns: f64, allowed_ns: f64,
     }
     size *late_ns,
     says("{end} started round {round} {} late (±{}): the others ran uncontended",

@@ -44,6 +44,7 @@ fn of_machine() -> Vec<Warning> {
         NotOnTheWire { interface: s("enp129s0f0np0") },
         LateEntries { late: 999_999, of: 1_000_000, allowed_ns: 1e6 },
         AdapterLoopback { port: s("mlx5_bond_0/1") },
+        NotGranted { role, option: "service-level", asked: 1_048_575, has: 1_048_575 },
         PacketsResent { resent: 1_000_000_000, discarded: 1_000_000_000 },
         ReceiverNotReady { count: 1_000_000_000, counter: "rnr_nak_retry_err" },
         HostStandsOut { host: "node-1234".into(), figure: "response p99".into(), ratio: 1234.5 },

@@ -1,6 +1,7 @@
 //! What users of other programs type, and what it is here. The only table of it: suggestions are
 //! taken from it, and `docs/from-other-tools.md` and `docs/from-perftest.md` are made from it.
 
+mod doca;
 mod other;
 pub mod page;
 mod perftest;
@@ -15,7 +16,7 @@ pub const PEERS: &[Peer] = &[
     sockets::IPERF3,
     sockets::SOCKPERF,
     perftest::PERFTEST,
-    perftest::DOCA,
+    doca::DOCA,
     rdma::QPERF,
     sockets::NETPERF,
     rdma::OSU,

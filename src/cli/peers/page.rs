@@ -77,31 +77,58 @@ netperf, 64 in perftest |
     const PERFTEST_HEAD: &str = "\
 # From perftest
 
-Every option of perftest 6.29 and what it is here; a third column says how the two differ, or why
-wiregauge lacks it. Made from the table in `src/cli/peers/perftest.rs`, as
-[from-other-tools.md](from-other-tools.md) is.
+Every option of perftest 6.29 and of 4.5 (Debian 12), what it is here and how far that was seen to
+work; the last column says how the two differ, or why wiregauge lacks it. Made from the tables in
+`src/cli/peers`, as [from-other-tools.md](from-other-tools.md) is.
 
-What has an option here was run on Soft-RoCE (`tests/verbs.rs`, in the [testbed](testbed.md)), but
-for these, which it lacks: `--rate-limit`, `--pkey-index` other than 0, `--service-level`, LIDs,
-`--service xrc`, `dc` and `srd`, `--on-demand`, `--cq-count` and memory other than the host's are
-built against the interface and not verified on hardware ([support.md](support.md)). What a device
-refuses ends the command before anything runs, with the option's name; what the device gives back of
-its queue pairs is in the record ([rdma.md](rdma.md#options)). A minimum as pass or
+| state | means |
+|---|---|
+| verified | run on Soft-RoCE (`tests/verbs.rs`, in the [testbed](testbed.md)), or over other \
+transports where the option is not of RDMA |
+| not on hardware | built against the interface, which Soft-RoCE lacks ([support.md](support.md)): \
+seen there was the refusal, or the part that it has (`rc`, `uc`, `ud`; partition key 0) |
+| not here | refused, with the reason of the last column |
+
+What a device refuses ends the command before anything runs, with the option's name; what the device
+gives back of its queue pairs is in the record ([rdma.md](rdma.md#options)). A minimum as pass or
 fail is `--fail-if`, which also judges whether the run can tell ([compare.md](compare.md)).
 
 ";
     /// The peers of that page.
     const OF_PERFTEST: [&str; 2] = ["perftest", "doca-perftest"];
 
+    /// What Soft-RoCE lacks, or has in part: its partition key 0, its services rc, uc and ud.
+    const NOT_ON_HARDWARE: [&str; 8] = [
+        "--rate-limit ",
+        "--pkey-index ",
+        "--service-level ",
+        "--service ",
+        "--on-demand ",
+        "--memory ",
+        "--relaxed-ordering",
+        "--ece",
+    ];
+
+    /// How far a word's counterpart was seen to work.
+    fn state(here: Here) -> &'static str {
+        let lacks = |here: &str| NOT_ON_HARDWARE.iter().any(|start| here.starts_with(start));
+        match here {
+            Here::Nothing => "not here",
+            Here::Option(here) if lacks(here) => "not on hardware",
+            Here::Option(_) | Here::Command(_) => "verified",
+        }
+    }
+
     fn cell(text: &str) -> String {
         text.replace('|', "\\|")
     }
 
-    fn table(title: &str, words: &[&Word], text: &mut String) {
+    fn table(title: &str, words: &[&Word], has_state: bool, text: &mut String) {
         if words.is_empty() {
             return;
         }
-        writeln!(text, "| {title} | here | difference |\n|---|---|---|").unwrap();
+        let (head, line) = if has_state { (" state |", "---|") } else { ("", "") };
+        writeln!(text, "| {title} | here |{head} difference |\n|---|---|{line}---|").unwrap();
         for word in words {
             let there: Vec<String> = word.there.iter().map(|there| format!("`{there}`")).collect();
             let here = match word.here {
@@ -109,8 +136,9 @@ fail is `--fail-if`, which also judges whether the run can tell ([compare.md](co
                 Here::Option(here) => format!("`{here}`"),
                 Here::Nothing => String::new(),
             };
-            writeln!(text, "| {} | {} | {} |", there.join(", "), cell(&here), cell(word.note))
-                .unwrap();
+            let state = if has_state { format!(" {} |", state(word.here)) } else { String::new() };
+            let (there, note) = (there.join(", "), cell(word.note));
+            writeln!(text, "| {there} | {} |{state} {note} |", cell(&here)).unwrap();
         }
         text.push('\n');
     }
@@ -124,8 +152,9 @@ fail is `--fail-if`, which also judges whether the run can tell ([compare.md](co
             }
             let (options, commands): (Vec<&Word>, Vec<&Word>) =
                 peer.words.iter().partition(|word| word.there[0].starts_with('-'));
-            table("test", &commands, &mut text);
-            table("option", &options, &mut text);
+            let has_state = OF_PERFTEST.contains(&peer.name);
+            table("test", &commands, has_state, &mut text);
+            table("option", &options, has_state, &mut text);
         }
         text.truncate(text.trim_end().len());
         text + "\n"

@@ -1,4 +1,4 @@
-//! perftest (`src/perftest_parameters.c`), every option of its version 6.29, and doca-perftest.
+//! perftest (`src/perftest_parameters.c`), every option of its versions 4.5 and 6.29.
 
 use super::word::{PORTS, Peer, Word, command, nothing, option};
 
@@ -51,7 +51,11 @@ const PERFTEST_WORDS: &[Word] = &[
         "raw Ethernet is not measured",
     ),
     option(&["-n", "--iters"], "--count N", "messages of each round; there are 6 rounds"),
-    option(&["-s"], "--size SIZE", "perftest's defaults are 2 bytes, and 64K for bandwidth"),
+    option(
+        &["-s", "--size"],
+        "--size SIZE",
+        "perftest's defaults are 2 bytes, and 64K for bandwidth",
+    ),
     option(&["-a", "--all"], "--size 2..8MiB*2", ""),
     option(&["-d", "--ib-dev"], "--device NAME", "`--device A,B`: client A, server B"),
     option(&["-i", "--ib-port"], "--port N", "`--port A,B` if they differ"),
@@ -65,7 +69,7 @@ const PERFTEST_WORDS: &[Word] = &[
     option(&["-b", "--bidirectional"], "--direction bi", "both ways at once"),
     option(&["-e", "--events"], "--wait block", "sleep until a completion arrives"),
     option(&["-I", "--inline-size"], "--inline SIZE", ""),
-    option(&["-m"], "--mtu N", ""),
+    option(&["-m", "--mtu"], "--mtu N", ""),
     option(&["-q", "--qp"], "--queue-pairs N", "of each thread, as many as there: up to 16384"),
     option(&["-Q", "--cq-mod"], "--signal-every N", ""),
     option(&["-l", "--post-list"], "--burst N", "messages posted together"),
@@ -138,11 +142,14 @@ const PERFTEST_WORDS: &[Word] = &[
     ),
     option(&["--out-json", "--out-json-file"], "--json", ""),
     option(&["--reversed"], "--hosts HOST,here", "the first host is the client, which sends"),
-    nothing(&["-p"], PORTS),
+    nothing(&["-p", "--port"], PORTS),
     nothing(&["-F", "--cpu-freq"], "the clock is measured; a wrong governor is a warning"),
     nothing(&["-C", "--report-cycles"], "times are in ns to s, never in cycles"),
     option(&["-f", "--margin"], "--warmup N", "messages at the start, not seconds"),
-    nothing(&["-z", "--comm-rdma-cm"], "the ends exchange addresses by the control channel"),
+    nothing(
+        &["-z", "--comm-rdma-cm", "--com-rdma-cm"],
+        "the ends exchange addresses by the control channel",
+    ),
     nothing(&["-g", "--mcg", "-M", "--mgid"], "multicast is not measured"),
     nothing(&["-N", "--nopeak"], "no peak is computed"),
     nothing(&["--cpu-util"], "CPU time per message is always in the record"),
@@ -268,6 +275,7 @@ const PERFTEST_WORDS: &[Word] = &[
         "--rate-limit RATE",
         "by the adapter, in bits per second with a unit",
     ),
+    nothing(&["--inline-recv"], "receives are never inline, which one vendor's adapters had"),
     nothing(&["--recv-post-list"], "receives are given back in one list for each poll"),
     nothing(&["--disable-dynamic-polling"], "a poll takes up to 64 completions"),
     nothing(&["--payload-file-path"], "payloads are generated, not read from a file"),
@@ -276,24 +284,40 @@ const PERFTEST_WORDS: &[Word] = &[
     nothing(&["--dont-xchg-versions"], "both ends must be the same version"),
 ];
 
-pub const DOCA: Peer = Peer {
-    name: "doca-perftest",
-    about: "doca_perftest is NVIDIA's own, for its adapters (from its documents; the source is \
-            closed). As here, one command starts the server by ssh, and picks CPUs by NUMA at both \
-            ends. It gives averages; the figures here have tails and intervals, on any vendor's \
-            adapter.",
-    words: DOCA_WORDS,
-};
+#[cfg(test)]
+mod tests {
+    use super::PERFTEST;
+    use crate::cli::peers::plain;
 
-const DOCA_WORDS: &[Word] = &[
-    command(
-        &["doca_perftest"],
-        "bandwidth --transport verbs --operation write --to HOST",
-        "its default is RC, write, 64 KiB, 10 s: `--size 64KiB --time 10s`",
-    ),
-    command(
-        &["JSON files of many hosts and tests"],
-        "run FILE",
-        "a study whose entries run together on the hosts that they name",
-    ),
-];
+    /// Options of perftest 4.5, by the `--help` of all its programs in Debian 12; not those of help
+    /// and version.
+    const OF_4_5: &str = "\
+        -A -a -B -b -C -c -D -d -E -e -F -f -G -g -H -I -i -J -j -K -k -L -l -M -m -N -n \
+        -O -o -P -p -Q -q -R -r -S -s -T -t -U -u -v -W -w -X -x -Y -y -Z -z \
+        --aes_block_size --aes_xts --all --atomic_type --bidirectional --burst_size --client \
+        --com_rdma_cm --connection --CPU-freq --cpu_util --cq-mod --credentials_path \
+        --data_enc_key_app_path --data_enc_keys_number --dest_ip --dest_mac --dest_port \
+        --disable_pcie_relaxed --dlid --dont_xchg_versions --dualport --duration \
+        --encrypt_on_tx --ethertype --events --flow_label --flows --flows_burst --force-link \
+        --gid-index --hop_limit --ib-dev --ib-port --inline_recv --inline_size --ipv6 \
+        --iters --kek_path --latency_gap --limit_bw --limit_msgrate --log_active_dci_streams \
+        --log_dci_streams --mac_fwd --margin --mcg --MGID --mmap --mmap-offset --mr_per_qp \
+        --mtu --noPeak --odp --out_json --out_json_file --output --outs --perform_warm_up \
+        --pkey_index --port --post_list --promiscuous --qp --qp-timeout --rate_limit \
+        --rate_limit_type --rate_units --raw_ipv6 --raw_mcast --rdma_cm --recv_post_list \
+        --reply_every --report-both --report-counters --report-cycles --report-histogram \
+        --report-per-port --report-unsorted --report_gbits --retry_count --reversed \
+        --run_infinitely --rx-depth --server --sig_before --size --sl --sniffer --source_ip \
+        --source_mac --source_port --tclass --tcp --tos --tx-depth --typical_pkt_size \
+        --use-srq --use_hugepages --use_old_post_send --use_rss --vector --vlan_en \
+        --vlan_pcp --wait_destroy";
+
+    #[test]
+    fn every_option_of_debian_s_version_is_in_the_table() {
+        let known: Vec<String> =
+            PERFTEST.words.iter().flat_map(|word| word.there).map(|word| plain(word)).collect();
+        let missing: Vec<&str> =
+            OF_4_5.split_whitespace().filter(|option| !known.contains(&plain(option))).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+}

@@ -156,6 +156,8 @@ fn a_quick_run_is_a_tenth_and_leaves_what_its_graphs_need() {
     let text = "title = \"t\"\n[all]\nrounds = 5\n\
                 [[stream]]\nseries = \"a\"\nrate = [100, 100000]\ntime = \"500ms\"\n\
                 [[latency]]\nseries = \"b\"\ncount = 5000\n\
+                [[latency]]\nseries = \"b\"\ntime = \"500ms\"\n\
+                [[bandwidth]]\nseries = \"c\"\ntime = \"500ms\"\n\
                 [[graph]]\ntitle = \"g\"\nkind = \"bars\"\nmetric = \"one_way\"\n\
                 series = [\"a\"]\n\
                 [[graph]]\ntitle = \"g\"\nkind = \"bars\"\nmetric = \"half_rtt\"\n\
@@ -170,6 +172,9 @@ fn a_quick_run_is_a_tenth_and_leaves_what_its_graphs_need() {
     assert_eq!(bounds[0].time, Some(Span(80_000_000)));
     assert_eq!(bounds[1].time, Some(Span(50_000_000)));
     assert_eq!(bounds[2].count, Some(500));
+    // What a time brings without a rate is not known: enough where a tail is shown.
+    assert_eq!(bounds[3].time, Some(Span(100_000_000)));
+    assert_eq!(bounds[4].time, Some(Span(50_000_000)));
 }
 
 #[test]
