@@ -193,12 +193,8 @@ fn messages_of_several_threads_have_the_stamps_of_their_own_connection() {
             if line.starts_with("rpc") { "--ports 2 --no-unloaded" } else { "--threads 2" };
         let found = explain(&scratch, &format!("{line} {threads} --count 1000 --rounds 1"));
         check_sums(&found);
-        // One of 2000 was seen with a stamp out of order; it is left out and counted.
-        assert!(
-            found.disordered * 100 <= found.messages,
-            "{line}: {} disordered",
-            found.disordered
-        );
+        let most = if line.contains("tcp") { 0 } else { found.messages / 100 };
+        assert!(found.disordered <= most, "{line}: {} disordered", found.disordered);
         assert!(found.messages > 1500, "{line}: {}", found.messages);
         // A server of one thread also works for the other client.
         let is_alone = line.starts_with("latency");
@@ -236,6 +232,75 @@ fn an_end_in_another_network_namespace_is_stamped_too() {
             let legs = found.stages.iter().filter(|one| one.name == stage).count();
             assert_eq!(legs, 2, "{line}: {:?}", names(&found));
         }
+    }
+}
+
+/// A run between two network namespaces whose ends are stamped as those of two hosts are, each by
+/// its own agent; `None` where there can be none.
+fn explain_apart(scratch: &Scratch, line: &str, how: &str) -> Option<(Explanation, String)> {
+    let program = env!("CARGO_BIN_EXE_wiregauge");
+    let own = format!("{line} --count 2000 --rounds 1 --to wg-h2 --out run");
+    let mut command = Command::new(program);
+    command.env("WIREGAUGE_EXPLAIN_APART", how);
+    command.args(["testbed", "net", "--hosts", "2", "--topology", "pair", "--", program]);
+    command.arg("explain").args(words(&own));
+    let ended = Controller::of(scratch, command).end();
+    if ended.stderr.contains("testbed net needs") {
+        eprintln!("skipped: {}", ended.stderr);
+        return None;
+    }
+    let stdout = ended.stdout.clone();
+    Some((explained(scratch, &ended), stdout))
+}
+
+#[test]
+fn each_end_of_two_hosts_is_stamped_by_its_own_kernel_and_the_wire_is_what_lies_between() {
+    let Some(scratch) = scratch() else { return };
+    for (line, legs) in [
+        ("latency --transport tcp --wait block", 2),
+        ("latency --transport udp --wait busy", 2),
+        ("load --transport tcp --clients 4 --wait block", 2),
+        ("oneway --transport tcp --rate 5k --wait block", 1),
+    ] {
+        let Some((found, said)) = explain_apart(&scratch, line, "1") else { return };
+        check_sums(&found);
+        let apart = found.apart.as_ref().unwrap();
+        assert_eq!(apart.refused, None, "{line}");
+        assert!(apart.bound_ns > 0.0 && apart.bound_ns < 1e6, "{line}: {}", apart.bound_ns);
+        assert!(said.contains("each host's kernel stamps its own end"), "{said}");
+        let of = |name: &str| {
+            let own = found.stages.iter().filter(|one| one.name == name);
+            own.map(|one| one.leg).collect::<Vec<_>>()
+        };
+        let legs: Vec<u32> = (0..legs).collect();
+        assert_eq!(of("wire"), legs, "{line}: {:?}", names(&found));
+        assert_eq!(of("SoftIRQ and NAPI"), legs, "{line}: {:?}", names(&found));
+        // The receiving ends have CPUs of their own host.
+        let copies = found.stages.iter().filter(|one| one.name.ends_with("copy"));
+        for stage in copies {
+            let is_there = stage.cpus.iter().all(|(cpu, _)| *cpu >= 1024);
+            assert_eq!(is_there, stage.leg == 0, "{line}: {stage:?}");
+        }
+        assert!(found.disordered * 20 < found.messages, "{line}: {}", found.disordered);
+    }
+}
+
+#[test]
+fn an_end_that_may_not_stamp_leaves_the_stages_of_ours() {
+    let Some(scratch) = scratch() else { return };
+    for (line, goes_back) in [
+        ("latency --transport tcp --wait block", true),
+        ("load --transport tcp --clients 4 --wait block", true),
+        ("oneway --transport udp --rate 5k --wait block", false),
+    ] {
+        let Some((found, said)) = explain_apart(&scratch, line, "refused") else { return };
+        check_sums(&found);
+        let why = found.apart.as_ref().unwrap().refused.as_ref().unwrap();
+        assert!(said.contains("the server's host stamps nothing") && said.contains(why), "{said}");
+        let all = names(&found);
+        assert!(all.contains(&"wire and other end"), "{line}: {all:?}");
+        // What the client's kernel does with an answer.
+        assert_eq!(all.contains(&"SoftIRQ and NAPI"), goes_back, "{line}: {all:?}");
     }
 }
 

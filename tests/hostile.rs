@@ -285,7 +285,7 @@ fn a_flood_ends_the_round_with_its_name_and_takes_no_memory() {
     let agent = HostileAgent::start(&scratch);
     let row = |count: usize| FromAgent::Rows { thread: 0, rows: vec![Row::default(); count] };
     type Make = Box<dyn Fn(u64) -> FromAgent + Send + Sync>;
-    let floods: [(&str, Make, &str); 6] = [
+    let floods: [(&str, Make, &str); 8] = [
         ("progress that grows", Box::new(FromAgent::Progress), "progress reports"),
         ("progress that swings", Box::new(|n| FromAgent::Progress(n % 2)), "progress reports"),
         ("frames without samples", Box::new(move |_| row(0)), "unrequested samples"),
@@ -295,6 +295,8 @@ fn a_flood_ends_the_round_with_its_name_and_takes_no_memory() {
             Box::new(|_| FromAgent::Rows { thread: 9, rows: vec![] }),
             "samples",
         ),
+        ("stamps", Box::new(|_| FromAgent::Stamps(vec![])), "unrequested stamps"),
+        ("a trace", Box::new(|_| FromAgent::Traced(Err("no".into()))), "unrequested trace"),
         ("a greeting", Box::new(|_| FromAgent::Opened(vec![])), "unexpected message"),
     ];
     for (name, make, says) in floods {

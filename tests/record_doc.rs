@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use support::bounded::output;
-use wiregauge::explain::{Cause, Explanation, Named, Slow, SlowMessage, StageFigures};
+use wiregauge::explain::{Apart, Cause, Explanation, Named, Slow, SlowMessage, StageFigures};
 use wiregauge::record::schema::{Record, Run};
 use wiregauge::record::{RunDirectory, samples};
 use wiregauge::units::Bytes;
@@ -77,6 +77,7 @@ fn explanation() -> Explanation {
             covered: 0.9,
         }],
         missing: vec!["tcp_probe".into()],
+        apart: Some(Apart { bound_ns: 90.0, refused: Some("no right".into()) }),
     }
 }
 

@@ -5,17 +5,20 @@ use super::{CommandError, Exit};
 use crate::cli::{self, Command, RunOptions, Typed};
 use crate::clock::{Anchor, Source, Timebase};
 use crate::control::fault::Fault;
+use crate::control::traced::TraceRequest;
+use crate::explain::apart::{self, Kernels, OfHost};
 use crate::explain::path::{self, Way};
 use crate::explain::program;
 use crate::explain::stamps::Owners;
 use crate::explain::{Explainer, Explanation, KernelClock, RoundTrace, Tracing};
-use crate::host::trace::{Kind, Tracer};
+use crate::host::trace::{Kind, Tracer, Whose};
 use crate::loops::stamped::MOST_STAMPS;
 use crate::options::{UsageError, refuse};
 use crate::plan::study::{self, Study};
 use crate::plan::topology::Topology;
 use crate::plan::{Case, Followed, Plan, Request};
-use crate::run::RoundObserver;
+use crate::remote::host::RemoteHost;
+use crate::run::{HostTrace, Observed, RoundObserver};
 use crate::sample::arena::Arena;
 use crate::sample::{RoundSamples, Sample};
 use crate::transport::{KernelPath, Role};
@@ -44,7 +47,7 @@ pub fn explain(typed: &Typed) -> Result<Exit, CommandError> {
     let (request, options) = read(typed.operands("COMMAND"))?;
     let (plan, runs) = plan(&request)?;
     let done = prepared(request, &options, |_, _, hosts| {
-        let observer = Observer::new(&plan, runs)?;
+        let observer = Observer::new(&plan, runs, hosts)?;
         execute_observed(&plan, hosts, &options, &observer, |_| observer.explanation())
     })?;
     Ok(done.unwrap_or_else(|unavailable| nothing_works(&unavailable)))
@@ -196,10 +199,10 @@ struct Observer {
     state: Mutex<State>,
     runs: Runs,
     way: Way,
-    /// Whether an end is in another network namespace of this machine.
-    is_apart: bool,
-    /// Whether all is stamped that could fill a gap.
-    sees_all: bool,
+    /// Where an end is in another network namespace of this machine.
+    whose: Whose,
+    /// What each end's own agent stamps, where they have two kernels.
+    request: Option<TraceRequest>,
     topology: Topology,
 }
 
@@ -208,29 +211,59 @@ struct State {
     /// The stamps of each rank's threads, where the program stamps: of a round.
     program: Vec<((usize, usize), Arena)>,
     begin: Option<Anchor>,
+    /// Whether the agents stamp in the round that runs.
+    is_asked: bool,
+    of_hosts: OfHosts,
     explainer: Explainer,
 }
+
+/// What is known of the stamps of both hosts.
+#[derive(Default)]
+struct OfHosts {
+    /// What stamps at all ends; `None`: no round has said.
+    kinds: Option<Vec<Kind>>,
+    missing: Vec<String>,
+    /// Why the server's host stamps nothing.
+    refused: Option<String>,
+}
+
+/// Has the agents stamp, as between two hosts, where one kernel could stamp both ends: for tests.
+const APART_VARIABLE: &str = "WIREGAUGE_EXPLAIN_APART";
+/// With this value the server's host is taken to have no right to.
+const REFUSED: &str = "refused";
 
 /// What must be stamped before a gap may be called one.
 const FILLS_GAPS: [Kind; 4] = [Kind::Switch, Kind::IrqEntry, Kind::TimerEntry, Kind::SoftirqEntry];
 
 impl Observer {
-    fn new(plan: &Plan, runs: Runs) -> Result<Observer, CommandError> {
+    fn new(plan: &Plan, runs: Runs, hosts: &[RemoteHost]) -> Result<Observer, CommandError> {
         let case = &plan.cases[runs.traced];
         let Some(way) = Way::of(case) else {
             return Err(CommandError::Unable("its messages are not followed".into()));
         };
         let is_apart = case.topology.is_between_hosts();
+        let has_two_kernels = is_apart && have_two_kernels(case, hosts)?;
         let kinds = path::kinds(&way, case.wait.sleeps(), is_apart);
         let tracer = Tracer::load(&kinds, path::copied_at(way.path));
         let tracer = tracer.map_err(|error| CommandError::Unable(error.to_string()))?;
-        let stamped = tracer.programs();
-        let sees = |kind: &Kind| stamped.iter().any(|(known, _)| known == kind);
-        let sees_all = FILLS_GAPS.iter().all(sees);
-        let explainer = Explainer::default();
-        let state = State { tracer, program: Vec::new(), begin: None, explainer };
-        let topology = case.topology.clone();
-        Ok(Observer { state: Mutex::new(state), runs, way, is_apart, sees_all, topology })
+        let whose = if is_apart { Whose::Readers } else { Whose::Children };
+        let request = TraceRequest { kinds, copied: path::copied_at(way.path) };
+        let state = State {
+            tracer,
+            program: Vec::new(),
+            begin: None,
+            is_asked: false,
+            of_hosts: OfHosts::default(),
+            explainer: Explainer::default(),
+        };
+        Ok(Observer {
+            state: Mutex::new(state),
+            runs,
+            way,
+            whose,
+            request: has_two_kernels.then_some(request),
+            topology: case.topology.clone(),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -255,18 +288,104 @@ impl Observer {
     }
 
     fn explanation(&self) -> Option<Explanation> {
-        let State { tracer, explainer, .. } = &mut *self.state();
+        let State { tracer, explainer, of_hosts, .. } = &mut *self.state();
         let mut trace_points = tracer.programs();
+        if let Some(kinds) = &of_hosts.kinds {
+            trace_points.retain(|(kind, _)| kinds.contains(kind));
+        }
+        let sees = |kind: &Kind| trace_points.iter().any(|(known, _)| known == kind);
+        let sees_all = FILLS_GAPS.iter().all(sees);
+        let missing = [tracer.missing(), &of_hosts.missing].concat();
+        let kernels = match (&self.request, &of_hosts.refused) {
+            (None, _) => Kernels::One,
+            (Some(_), None) => Kernels::Both,
+            (Some(_), Some(_)) => Kernels::Ours,
+        };
         if self.way.is_stamped_by_program() {
             let own = Kind::ALL.iter().filter(|kind| kind.is_of_program());
             trace_points.extend(own.map(|kind| (*kind, kind.name())));
         }
         explainer.explain(&Tracing {
-            way: self.way,
+            way: Way { kernels, ..self.way },
             trace_points: &trace_points,
-            missing: tracer.missing(),
-            sees_all: self.sees_all,
+            missing: &missing,
+            sees_all,
+            refused: of_hosts.refused.as_deref(),
         })
+    }
+}
+
+/// Whether the ends of a case have two kernels: hosts of one kernel name the same boot.
+fn have_two_kernels(case: &Case, hosts: &[RemoteHost]) -> Result<bool, CommandError> {
+    let own = crate::host::boot();
+    let is_ours = |number: u32| {
+        let host = hosts.get(number as usize);
+        own.is_some() && host.and_then(|host| host.probe.boot.as_ref()) == own.as_ref()
+    };
+    let is_one = case.topology.ranks.iter().filter_map(|rank| rank.host).all(is_ours);
+    if is_one && std::env::var_os(APART_VARIABLE).is_none() {
+        return Ok(false);
+    }
+    let is_there = |role| case.topology.host_of(role).is_some();
+    if is_there(Role::Client) || !is_there(Role::Server) {
+        return Err(CommandError::Unable(
+            "explain between two kernels needs the client on this host and the server on the \
+             other: use --to"
+                .into(),
+        ));
+    }
+    Ok(true)
+}
+
+impl State {
+    /// Takes what the kernels of both hosts have stamped in a round.
+    fn take_of_hosts(&mut self, round: Observed<'_>) -> Result<(), Fault> {
+        let of = |role| round.traces.iter().find(|(own, _)| *own == role).map(|(_, trace)| trace);
+        let (own, other) = match (of(Role::Client), of(Role::Server)) {
+            (Some(Ok(own)), Some(other)) => (own, other),
+            (Some(Err(why)), _) => return Err(Fault::new(why.clone())),
+            // The round failed, which is told elsewhere.
+            _ => return Ok(()),
+        };
+        let forced = std::env::var(APART_VARIABLE).is_ok_and(|value| value == REFUSED);
+        let refused: HostTrace = Err("as the test wants it".into());
+        let other = if forced { &refused } else { other };
+        let client = round.times.client.time;
+        let own = OfHost { report: &own.0, stamps: &own.1, time: client };
+        self.of_hosts.note(own.report.kinds.clone(), &[]);
+        let offset = round.times.server.offset;
+        let other = match (other, offset) {
+            (Ok((report, stamps)), Some(model)) => {
+                self.of_hosts.note(report.kinds.clone(), &report.missing);
+                let time = round.times.server.time;
+                Some((OfHost { report, stamps, time }, model))
+            }
+            (Ok(_), None) => {
+                self.of_hosts.refused = Some("the clocks of the hosts were not compared".into());
+                None
+            }
+            (Err(why), _) => {
+                self.of_hosts.refused = Some(why.clone());
+                None
+            }
+        };
+        let apart::Merged { trace, clock, bound_ns } = apart::merged(own, other);
+        let (samples, owners) = (round.samples.clone(), Owners::default());
+        self.explainer.add(RoundTrace { samples, trace, clock, owners, bound_ns });
+        Ok(())
+    }
+}
+
+impl OfHosts {
+    /// Adds what an end stamps and lacks.
+    fn note(&mut self, kinds: Vec<Kind>, missing: &[String]) {
+        match &mut self.kinds {
+            Some(known) => known.retain(|kind| kinds.contains(kind)),
+            None => self.kinds = Some(kinds),
+        }
+        let there = missing.iter().map(|name| format!("{name} (other host)"));
+        let new: Vec<String> = there.filter(|name| !self.missing.contains(name)).collect();
+        self.missing.extend(new);
     }
 }
 
@@ -277,21 +396,20 @@ impl RoundObserver for Observer {
         state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
         state.begin = None;
         state.program.clear();
-        if run == self.runs.traced {
-            state.tracer.attach(self.is_apart).map_err(|error| Fault::new(error.to_string()))?;
+        state.is_asked = run == self.runs.traced && self.request.is_some();
+        if run == self.runs.traced && !state.is_asked {
+            state.tracer.attach(self.whose).map_err(|error| Fault::new(error.to_string()))?;
             state.begin = Some(KernelClock::anchor(clock));
         }
         Ok(())
     }
 
-    fn after(
-        &self,
-        case: &Case,
-        samples: &RoundSamples,
-        clock: Source,
-        time: &Timebase,
-    ) -> Result<(), Fault> {
+    fn after(&self, round: Observed<'_>, clock: Source, time: &Timebase) -> Result<(), Fault> {
+        let Observed { case, samples, .. } = round;
         let state = &mut *self.state();
+        if std::mem::take(&mut state.is_asked) {
+            return state.take_of_hosts(round);
+        }
         let Some(begin) = state.begin.take() else {
             if samples.run as usize == self.runs.untraced {
                 state.explainer.add_untraced(samples, &self.way);
@@ -314,8 +432,17 @@ impl RoundObserver for Observer {
             program::add_taken(&mut trace, &samples.samples, &clock);
         }
         let owners = self.owners(case, samples, threads);
-        state.explainer.add(RoundTrace { samples: samples.clone(), trace, clock, owners });
+        let samples = samples.clone();
+        state.explainer.add(RoundTrace { samples, trace, clock, owners, bound_ns: 0.0 });
         Ok(())
+    }
+
+    fn trace_request(&self) -> Option<TraceRequest> {
+        self.request.clone().filter(|_| self.state().is_asked)
+    }
+
+    fn compares_clocks(&self) -> bool {
+        self.request.is_some()
     }
 
     fn stamp_memory(&self, rank: usize, thread: usize) -> Option<PathBuf> {

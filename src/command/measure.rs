@@ -199,14 +199,9 @@ pub fn execute_observed(
     let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, with)?;
     let record = Record { explanation: explain(&record), ..record };
     if record.explanation.is_none() {
-        let apart = match hosts.is_empty() {
-            true => "",
-            false => " (both ends must be on this machine, in network namespaces)",
-        };
-        complain(&format!(
-            "no message was explained: too few rounds came to their end, or stamps are \
-             missing{apart}"
-        ));
+        complain(
+            "no message was explained: too few rounds came to their end, or stamps are missing",
+        );
     }
     report(&record, writer, options)?;
     let found = if record.explanation.is_some() { Exit::RIGHT } else { Exit::INCOMPLETE };

@@ -51,6 +51,7 @@ impl End {
             epoch_of_day_ns: None,
             noise: Span(0),
             overhead_messages: 0,
+            trace: None,
         };
         let open = ToAgent::Open(Box::new(CaseFrame::from(&case)), Box::new(assignment));
         let FromAgent::Opened(mut addresses) = end.ask(&open) else { panic!("{role:?}") };

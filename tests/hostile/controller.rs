@@ -114,6 +114,7 @@ fn end(transport: TransportKind, role: Role) -> (Case, Assignment) {
         epoch_of_day_ns: None,
         noise: Span(0),
         overhead_messages: 0,
+        trace: None,
     };
     (case, assignment)
 }

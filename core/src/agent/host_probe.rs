@@ -30,6 +30,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
     }
     Ok(HostProbe {
         environment,
+        boot: host::boot(),
         checkup: request.checkup.as_ref().map(|wanted| Checkup::host(&cpus, wanted)),
         cpus,
         local: clock.local(),

@@ -10,6 +10,7 @@ pub mod connections;
 pub mod error;
 pub mod execution;
 mod host_probe;
+mod own_trace;
 pub mod rehearse;
 pub mod remote_memory;
 pub mod rows;

@@ -9,6 +9,7 @@ use crate::agent::clock_answers;
 use crate::agent::error::{AgentError, unable};
 use crate::agent::execution::FindExecution;
 use crate::agent::host_probe;
+use crate::agent::own_trace::OwnTrace;
 use crate::agent::remote_memory;
 use crate::agent::thread::{LoopControl, RoleRunner, ThreadBarrier, ThreadCommand, ThreadReport};
 use crate::clock::exchange::Local;
@@ -227,6 +228,9 @@ struct AgentThreads {
     reports: Receiver<Report>,
     /// The clock of an agent that sends its samples to another host.
     remote: Option<Local>,
+    /// The kernel's stamps of this process, where the controller wants them.
+    trace: Option<OwnTrace>,
+    clock: Local,
     transport: TransportKind,
     is_over: Arc<AtomicBool>,
 }
@@ -259,6 +263,10 @@ impl AgentThreads {
         let memory = remote_memory::memory(&case, &assignment, &is_over)
             .map_err(unable("the sample memory"))?;
         let elsewhere = assignment.cpu_beside();
+        // Only what goes to another host is made wrong for a test.
+        let injected_error = remote.and_then(|remote| remote.injected_error);
+        let clock = Local { injected_error, ..assignment.clock };
+        let trace = assignment.trace.as_ref().map(|asked| OwnTrace::begin(asked, &clock));
         let (case, assignment) = (Arc::new(case), Arc::new(assignment));
         let barrier = Arc::new(ThreadBarrier::new(memory.len()));
         let (says, reports) = mpsc::channel();
@@ -284,7 +292,7 @@ impl AgentThreads {
         }
         let control = listen(threads.iter().map(|one| Arc::clone(&one.loop_control)).collect());
         let transport = case.transport;
-        Ok(AgentThreads { control, threads, reports, remote, transport, is_over })
+        Ok(AgentThreads { control, threads, reports, remote, trace, clock, transport, is_over })
     }
 
     /// Runs the round, from the addresses to the outcomes.
@@ -379,7 +387,7 @@ impl AgentThreads {
     /// Reports how the threads ended, once all have: nothing is sent while a round runs. A failure
     /// is reported at once.
     fn report_ends(
-        &self,
+        &mut self,
         device: Option<&(String, PathBuf)>,
         output: &mut impl io::Write,
     ) -> Result<(), AgentError> {
@@ -393,6 +401,9 @@ impl AgentThreads {
             held.push((number, outcome, arena));
             if missing > 0 && !at_once {
                 continue;
+            }
+            if let Some(trace) = self.trace.take() {
+                trace.send(&self.clock, output)?;
             }
             for (number, outcome, arena) in held.drain(..) {
                 let thread = number as u32;

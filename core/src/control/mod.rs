@@ -10,3 +10,4 @@ pub(crate) mod limits;
 pub mod patience;
 pub mod protocol;
 pub mod secret;
+pub mod traced;

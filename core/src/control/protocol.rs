@@ -11,14 +11,17 @@
 //! ```
 //!
 //! `Expect` and `Stop` may follow `Start` at any time; `Refused` replaces any answer. An agent on
-//! another host sends its samples as `Rows` before `Ended`. It also serves two other sessions:
-//! `Probe` is answered by `Probed` before anything runs, and `AnswerClock` by `ClockAddress` while
-//! rounds run.
+//! another host sends its samples as `Rows` before `Ended`; one that was asked for the stamps of
+//! its host's kernel sends these before both, as `Stamps` and last `Traced`. It also serves two
+//! other sessions: `Probe` is answered by `Probed` before anything runs, and `AnswerClock` by
+//! `ClockAddress` while rounds run.
 
 use super::case::CaseFrame;
+use super::traced::{TraceReport, TraceRequest};
 use crate::clock::exchange::Local;
 use crate::clock::{ClockReport, Source, Ticks};
 use crate::host::doctor::{Checkup, Use};
+use crate::host::trace::Stamp;
 use crate::host::{self, Environment, Noise, RdmaPort, ResourceUse};
 use crate::loops::Ended;
 use crate::sample::arena::Row;
@@ -31,7 +34,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 21;
+pub const VERSION: u32 = 22;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -121,6 +124,8 @@ pub struct HostProbe {
     pub unavailable: Vec<(TransportKind, String)>,
     /// What is wrong with it, where that was asked.
     pub checkup: Option<Checkup>,
+    /// What its kernel calls this boot: the same of two hosts that share one.
+    pub boot: Option<String>,
 }
 
 /// The resources of one thread of an agent.
@@ -166,6 +171,8 @@ pub struct Assignment {
     pub noise: Span,
     /// Messages over the null transport that measure the instrument overhead before the round.
     pub overhead_messages: u32,
+    /// What the kernel of the agent's host is to stamp of it, where it is to send that back.
+    pub trace: Option<TraceRequest>,
 }
 
 impl Assignment {
@@ -239,6 +246,10 @@ pub enum FromAgent {
     Progress(u64),
     /// The endpoints of the last round are released.
     Released,
+    /// The next stamps of its host's kernel, where these were asked for, in the order of time.
+    Stamps(Vec<Stamp>),
+    /// What is to be known of them, before the first `Ended`; or why there are none.
+    Traced(Result<Box<TraceReport>, String>),
 }
 
 /// The results of a thread of a role, beside its samples.

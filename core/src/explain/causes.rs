@@ -5,6 +5,7 @@
 //! own stamps say. The cause that covers the most is named, if it covers at least
 //! [`LEAST_SHARE`] of the excess. All else is not explained.
 
+use super::apart::{cpu_name, is_of_other, is_thread_of_other};
 use super::disturbance::{Disturbances, Held};
 use super::path::Half;
 use super::split::{RoundSplit, Split};
@@ -27,6 +28,8 @@ const IN_SOCKET: [&str; 2] = ["socket buffer of the server", "socket buffer of t
 const AT_SERVER: &str = "server busy with others";
 /// Stamps after a stage among which the call is looked for that it ends with.
 const MOST_BEHIND: usize = 64;
+/// The idle thread, which nothing holds up.
+const NOBODY: u32 = 0;
 const FULL: &str = "full send buffer of the socket";
 
 /// What is known of a round beside its messages.
@@ -128,7 +131,8 @@ impl Stage<'_> {
             }
             Some(Kind::SysEnter | Kind::Send) => (cpu, sender),
             // In loopback the sender does the work of the receiving side as well.
-            Some(_) => (cpu, sender),
+            Some(_) if is_of_other(cpu) == is_thread_of_other(sender) => (cpu, sender),
+            Some(_) => (cpu, NOBODY),
         }
     }
 
@@ -166,14 +170,17 @@ impl Stage<'_> {
             return Some(found);
         }
         if has(&|stamp| stamp.kind == Kind::Migrate && stamp.flow == thread) {
-            return named(Cause::Migration, format!("to CPU {cpu}"));
+            return named(Cause::Migration, format!("to CPU {}", cpu_name(cpu.into())));
         }
         if has(&|stamp| stamp.kind == Kind::Fault && stamp.tid == thread) {
             return named(Cause::Fault, String::new()).map(|(named, ns)| (named, ns.min(FAULT_NS)));
         }
+        if self.round.stages[self.number].is_wire {
+            return named(Cause::Wire, String::new());
+        }
         let is_awake = kind != Some(Kind::Switch);
         if left >= LEAST_GAP_NS && is_awake && evidence.sees_all {
-            return named(Cause::Gap, format!("CPU {cpu}"));
+            return named(Cause::Gap, format!("CPU {}", cpu_name(cpu.into())));
         }
         None
     }

@@ -1,5 +1,6 @@
 //! What kept a CPU or a thread from its work: intervals between two stamps.
 
+use super::apart::cpu_name;
 use super::stamps::Stamps;
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Stamp, Trace};
@@ -118,7 +119,7 @@ impl Reader<'_> {
             for ((from_ns, khz), to_ns) in changes.iter().copied().zip(ends) {
                 if khz < highest {
                     let [now, most] = [khz, highest].map(|khz| khz / 1000);
-                    let who = format!("CPU {cpu} at {now} of {most} MHz");
+                    let who = format!("CPU {} at {now} of {most} MHz", cpu_name(cpu.into()));
                     let cause = Named { cause: Cause::Frequency, who };
                     let share = 1.0 - f64::from(khz) / f64::from(highest);
                     let own = self.found.each.entry(Held::Cpu(cpu)).or_default();
@@ -148,10 +149,10 @@ impl Reader<'_> {
                 let name = self.trace.interrupts.get(&number).cloned();
                 (Cause::Interrupt, name.unwrap_or_else(|| format!("IRQ {number}")))
             }
-            1 => (Cause::Timer, format!("on CPU {}", stamp.cpu)),
+            1 => (Cause::Timer, format!("on CPU {}", cpu_name(stamp.cpu.into()))),
             _ => {
                 let name = SOFTIRQS.get(number as usize).copied().unwrap_or("unknown");
-                (Cause::Softirq, format!("{name} on CPU {}", stamp.cpu))
+                (Cause::Softirq, format!("{name} on CPU {}", cpu_name(stamp.cpu.into())))
             }
         };
         self.add(Held::Cpu(stamp.cpu), from, time, Named { cause, who });
@@ -203,7 +204,7 @@ impl Reader<'_> {
             self.add(held, away.since_ns, woken, named(Cause::Uninterruptible, who));
         }
         let cause = match stamp.tid {
-            0 => Named { cause: Cause::Idle, who: format!("CPU {}", stamp.cpu) },
+            0 => Named { cause: Cause::Idle, who: format!("CPU {}", cpu_name(stamp.cpu.into())) },
             before => self.task(before, stamp.length & 1 != 0, stamp.cpu),
         };
         self.add(held, woken, time, cause);
@@ -211,6 +212,7 @@ impl Reader<'_> {
 
     fn task(&self, tid: u32, is_ours: bool, cpu: u16) -> Named {
         let name = self.trace.names.get(&tid);
+        let cpu = cpu_name(cpu.into());
         match name {
             _ if is_ours => {
                 Named { cause: Cause::Task, who: format!("the other end, on CPU {cpu}") }

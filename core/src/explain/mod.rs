@@ -7,17 +7,20 @@
 //!
 //! Must never: run while something is measured; name a cause without evidence.
 
+pub mod apart;
 pub mod causes;
 mod clock;
 mod disturbance;
 pub mod path;
 pub mod program;
 pub mod split;
+mod stages;
 pub mod stamps;
 mod streams;
 mod summary;
 
 pub use clock::KernelClock;
+pub use stages::is_wire;
 pub use summary::{Explainer, RoundTrace, Tracing};
 
 use serde::{Deserialize, Serialize};
@@ -63,6 +66,8 @@ crate::options::named_enum! {
         Qdisc = "held in the device queue (qdisc)",
         /// TCP sent it again.
         Retransmission = "retransmission",
+        /// Neither kernel had it.
+        Wire = "between the hosts (adapter, wire, switch or interrupt)",
         /// Nothing ran that the kernel knows of.
         Gap = "gap on one CPU (hypervisor, firmware or an interrupt without a trace point)",
         /// None of these.
@@ -125,6 +130,19 @@ pub struct Explanation {
     pub slowest: Vec<SlowMessage>,
     /// Trace points that this kernel lacks.
     pub missing: Vec<String>,
+    /// Where each end has a kernel of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<Apart>,
+}
+
+/// Two ends of which each has a kernel of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Apart {
+    /// What a time from a stamp of one host to a stamp of the other may err by: the bound of the
+    /// stage 'wire', at most.
+    pub bound_ns: f64,
+    /// Why the kernel of the server's host stamped nothing, where it did not.
+    pub refused: Option<String>,
 }
 
 /// A stage of all messages.

@@ -1,5 +1,6 @@
 //! The way of a message through the kernel: which trace points it passes, in their order.
 
+use super::apart::Kernels;
 use crate::host::trace::{CopiedAt, Kind};
 use crate::plan::Case;
 use crate::plan::Followed;
@@ -171,6 +172,8 @@ pub struct Way {
     pub framing: u32,
     /// Whether a schedule says when each is due: its time counts from then.
     pub is_scheduled: bool,
+    /// Whose kernels stamp it.
+    pub kernels: Kernels,
 }
 
 impl Way {
@@ -182,7 +185,8 @@ impl Way {
         let framing = if is_stream && profile.has_many_lengths { LENGTH_PREFIX as u32 } else { 0 };
         let is_scheduled = case.schedule.is_open();
         let followed = profile.followed?;
-        Some(Way { path, steps: steps(path), followed, framing, is_scheduled })
+        let kernels = Kernels::One;
+        Some(Way { path, steps: steps(path), followed, framing, is_scheduled, kernels })
     }
 
     /// Whether the program stamps where they are.

@@ -3,36 +3,18 @@
 //! Where one message is on the way at a time, all stamps of its flow between its submit and its
 //! receive stamp are its own. The module `streams` finds those of messages that are not alone.
 
-use super::path::{Half, Match, Step, Way};
+use super::apart::{Kernels, is_of_other};
+use super::path::{Match, Step, Way};
 use super::program;
-use super::stamps::{Found, Positions, Stamps, in_flow, reversed};
+use super::stages::definitions;
+pub use super::stages::{GENERATOR, StageDef};
+use super::stamps::{Found, Positions, Stamps, UNSEEN, in_flow, reversed};
 use super::streams;
 use crate::host::trace::{Kind, Stamp};
 use crate::plan::Followed;
 use crate::sample::Sample;
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// A stage of all messages of a round.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StageDef {
-    /// 0: from the client to the server, 1: back.
-    pub leg: usize,
-    /// In words; those of merged stages joined.
-    pub name: String,
-    /// Who works.
-    pub half: Half,
-    /// The trace point at which it ends; `None`: the program's own stamp.
-    pub kind: Option<Kind>,
-    /// Whether another message passes that trace point, for which this one waits.
-    pub of_others: bool,
-}
-
-impl StageDef {
-    fn of_program(leg: usize, name: String, half: Half) -> StageDef {
-        StageDef { leg, name, half, kind: None, of_others: false }
-    }
-}
 
 /// A message whose time was split.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,7 +174,7 @@ fn alone(
     let sample = &samples[number];
     let range = stamps.between(sample.submit_ns, sample.receive_ns);
     let owners = stamps.owners.of(sample.thread);
-    let (legs, positions) = legs(stamps, &range, (way.steps, begin), owners)?;
+    let (legs, positions) = legs(stamps, &range, (way, begin), owners)?;
     let threads = [legs[0].sender, legs[1].sender];
     Some(Found { sample: number, threads, range, legs: positions.into(), ahead: Vec::new() })
 }
@@ -202,7 +184,7 @@ fn alone(
 fn legs(
     stamps: &Stamps<'_>,
     range: &Range<usize>,
-    (steps, begin): (&[Step], &Step),
+    (way, begin): (&Way, &Step),
     owners: Option<[u32; 2]>,
 ) -> Option<([Leg; 2], [Positions; 2])> {
     let own = &stamps.all[range.clone()];
@@ -215,13 +197,18 @@ fn legs(
         Match::Sender => stamp.tid != there.tid && is_by(stamp, 1),
         _ => stamp.flow == reversed(there.flow),
     };
-    let back = own.iter().filter(is_begin).find(is_back)?;
-    let (client, server) = (there.tid, back.tid);
+    let (client, server) = match way.kernels {
+        // Who answers is not seen.
+        Kernels::Ours => (there.tid, UNSEEN),
+        Kernels::One | Kernels::Both => (there.tid, own.iter().filter(is_begin).find(is_back)?.tid),
+    };
+    // Unix sockets have no flow.
+    let back = reversed(there.flow);
     let legs = [
         Leg { flow: there.flow, sender: client, receiver: server },
-        Leg { flow: back.flow, sender: server, receiver: client },
+        Leg { flow: back, sender: server, receiver: client },
     ];
-    let found = legs.map(|leg| one_leg(own, range.start, (steps, begin), leg));
+    let found = legs.map(|leg| one_leg(own, range.start, (way.steps, begin), leg));
     Some((legs, found))
 }
 
@@ -301,69 +288,6 @@ fn present(rounds: &[FoundRound], way: &Way) -> Vec<Vec<bool>> {
     (0..way.legs()).map(of_leg).collect()
 }
 
-/// The stages: one for each step that is passed. A step that is not lends its name to the next.
-fn definitions(present: &[Vec<bool>], way: &Way) -> Vec<StageDef> {
-    let steps = way.steps;
-    let mut all = Vec::new();
-    if way.is_scheduled {
-        all.push(StageDef::of_program(0, GENERATOR.to_owned(), Half::Send));
-    }
-    let last = present.len().saturating_sub(1);
-    for (leg, present) in present.iter().enumerate() {
-        let mut waiting: Vec<&str> = Vec::new();
-        if leg == 1 && !way.is_stamped_by_program() && !passes(steps, present, Kind::SysExit) {
-            waiting.push("return");
-        }
-        for (step, is_present) in steps.iter().zip(present) {
-            let lends = !step.optional && !is_alternative(step, steps, present);
-            if *is_present {
-                let own = own_name(step, steps, present);
-                let of_others = step.by.is_of_others();
-                // Most messages do not wait, and have what is lent in the stage after.
-                let lent = if of_others { Vec::new() } else { std::mem::take(&mut waiting) };
-                let name = lent.into_iter().chain([own]).collect::<Vec<_>>().join(", ");
-                let (half, kind) = (step.half, Some(step.kind));
-                all.push(StageDef { leg, name, half, kind, of_others });
-            } else if lends {
-                waiting.push(step.name);
-            }
-        }
-        if leg == last {
-            let name = waiting.into_iter().chain([TO_APPLICATION]).collect::<Vec<_>>().join(", ");
-            all.push(StageDef::of_program(leg, name, Half::Receive));
-        }
-    }
-    all
-}
-
-/// From the time at which a schedule wanted a message sent to its submit stamp.
-pub const GENERATOR: &str = "generator lateness";
-const TO_APPLICATION: &str = "to the application";
-
-fn passes(steps: &[Step], present: &[bool], kind: Kind) -> bool {
-    steps.iter().zip(present).any(|(step, is_present)| step.kind == kind && *is_present)
-}
-
-/// A packet arrives by GRO or by `netif_rx`: what is not passed is no part of the way.
-fn is_alternative(step: &Step, steps: &[Step], present: &[bool]) -> bool {
-    match step.kind {
-        Kind::NetifRx => passes(steps, present, Kind::Gro),
-        Kind::Gro => passes(steps, present, Kind::NetifRx),
-        _ => false,
-    }
-}
-
-/// A thread that was woken does not poll.
-fn own_name(step: &Step, steps: &[Step], present: &[bool]) -> &'static str {
-    match step.kind {
-        Kind::Copied if !step.by.is_of_others() && passes(steps, present, Kind::Switch) => {
-            "running and copy"
-        }
-        Kind::Arrived if passes(steps, present, Kind::Switch) => "running and poll",
-        _ => step.name,
-    }
-}
-
 /// Stamps are whole nanoseconds, and two of a coarse clock may be one reading.
 const ROUNDING_NS: f64 = 1.0;
 
@@ -383,6 +307,8 @@ fn one(
 ) -> Result<(Vec<f64>, Vec<u16>), Left> {
     let (mut stages, mut cpus) = (Vec::new(), Vec::new());
     let (mut at, mut cpu) = (sample.submit_ns, None);
+    // By how much the clocks of two hosts have been seen to err.
+    let mut off_ns = 0.0;
     if way.is_scheduled {
         if sample.submit_ns < sample.intended_ns {
             return Err(Left::Disordered);
@@ -405,13 +331,22 @@ fn one(
                 continue;
             };
             let time = stamps.times_ns[*position];
-            if time + ROUNDING_NS < at {
+            let own = stamps.all[*position].cpu;
+            let is_elsewhere = |before: u16| is_of_other(before) != is_of_other(own);
+            let most_ns = match cpu.is_some_and(is_elsewhere) {
+                true => stamps.bound_ns,
+                false => off_ns,
+            };
+            if time + ROUNDING_NS + most_ns < at {
                 return Err(Left::Disordered);
+            }
+            if cpu.is_some_and(is_elsewhere) {
+                off_ns = (at - time).max(0.0);
             }
             stages.push((time - at).max(0.0));
             at = at.max(time);
-            cpu = Some(stamps.all[*position].cpu);
-            cpus.push(stamps.all[*position].cpu);
+            cpu = Some(own);
+            cpus.push(own);
         }
     }
     if sample.receive_ns + ROUNDING_NS < at {

@@ -47,6 +47,8 @@ pub struct Stamps<'a> {
     pub full_ns: f64,
     /// Whose they are.
     pub owners: Owners,
+    /// What those of another host may be wrong by against the others.
+    pub bound_ns: f64,
 }
 
 impl<'a> Stamps<'a> {
@@ -54,7 +56,7 @@ impl<'a> Stamps<'a> {
     pub fn new(trace: &'a Trace, clock: &KernelClock) -> Stamps<'a> {
         let times_ns = trace.stamps.iter().map(|stamp| clock.sample_ns(stamp.time_ns)).collect();
         let full_ns = trace.full_ns.map_or(f64::INFINITY, |at| clock.sample_ns(at));
-        Stamps { all: &trace.stamps, times_ns, full_ns, owners: Owners::default() }
+        Stamps { all: &trace.stamps, times_ns, full_ns, owners: Owners::default(), bound_ns: 0.0 }
     }
 
     /// Those from one instant to another.
@@ -81,6 +83,9 @@ pub(super) struct Found {
     /// Messages in front of it when it came to the socket of each leg; empty where it was alone.
     pub ahead: Vec<u32>,
 }
+
+/// A thread of which nothing is stamped.
+pub(super) const UNSEEN: u32 = 0;
 
 /// The flow of the other way.
 pub(super) const fn reversed(flow: u32) -> u32 {

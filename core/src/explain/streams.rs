@@ -7,8 +7,9 @@
 //! there as a whole. A datagram that has come to its socket has no number any more: a socket is a
 //! queue, so those that were not dropped leave it in the order in which they came.
 
+use super::apart::Kernels;
 use super::path::{Match, Step, Way};
-use super::stamps::{Found, Positions, Stamps, in_flow, reversed};
+use super::stamps::{Found, Positions, Stamps, UNSEEN, in_flow, reversed};
 use crate::host::trace::{Kind, Stamp};
 use crate::plan::Followed;
 use crate::sample::{Flags, Sample};
@@ -203,7 +204,11 @@ fn streams(
         let mut all = own.iter().filter(|stamp| stamp.kind == Kind::Copied && stamp.tid != not);
         all.find(|stamp| in_flow(stamp, flow)).map(|stamp| stamp.tid)
     };
-    let Some(server) = copies(client, flow) else { return Vec::new() };
+    let server = match way.kernels {
+        Kernels::Ours => Some(UNSEEN),
+        Kernels::One | Kernels::Both => copies(client, flow),
+    };
+    let Some(server) = server else { return Vec::new() };
     let is_numbered = way.path == KernelPath::Datagrams;
     let stream = |flow: u32, [sender, receiver]: [u32; 2], reply: Option<u32>| {
         let mut end = 0;
@@ -265,7 +270,10 @@ impl Reader<'_> {
     /// Of TCP by its sequence numbers, of which the first message has the first.
     fn segments(&self, way: &Way, begin: &Step) -> Vec<(Kind, Vec<Place>)> {
         let is_begin = |(_, stamp): &(usize, &Stamp)| begin.kind == Kind::Send || stamp.length > 0;
-        let Some((_, first)) = self.own(begin.kind).find(is_begin) else { return Vec::new() };
+        // Of an end that is not seen the first that comes.
+        let comes = || self.own(Kind::Receive).find(|(_, stamp)| stamp.length > 0);
+        let first = self.own(begin.kind).find(is_begin).or_else(comes);
+        let Some((_, first)) = first else { return Vec::new() };
         let base = first.number;
         let of_kind = |kind: Kind| {
             let mut clock = Unwrapped::new(base);
@@ -394,6 +402,9 @@ impl Finder<'_> {
         let copied = self.place(Kind::Copied, range);
         let readable = self.place(Kind::Ready, range).or(copied);
         let begins = self.place(begin.kind, range);
+        // A call passes `tcp_sendmsg_locked` again where a message goes on in another page: its
+        // first byte's stamp is no other message's.
+        let first = self.place(begin.kind, &(range.start..range.start + 1)).or(begins);
         let wake = arrived.zip(copied).and_then(|(arrived, copied)| {
             let woken = threads.last_before(Did::IsWoken, stream.receiver, copied)?;
             let takes = threads.first_after(Did::TakesCpu, stream.receiver, woken)?;
@@ -416,7 +427,9 @@ impl Finder<'_> {
                 (last > arrived? && last < copied?).then_some(last)
             }
             Match::Served => {
-                let last = threads.last_before(Did::Works, stream.sender, begins?)?;
+                let call = threads.last_before(Did::Enter, stream.sender, first?).or(first)?;
+                // Once it has called, what it does for others interrupts it.
+                let last = threads.last_before(Did::Works, stream.sender, call)?;
                 (last > before?).then_some(last)
             }
             Match::ReturnOfReceiver => threads.first_after(Did::Exit, stream.receiver, copied?),

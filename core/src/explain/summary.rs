@@ -1,12 +1,13 @@
 //! From the messages of all rounds to the figures of an explanation.
 
+use super::apart::Kernels;
 use super::causes::{Evidence, cause};
 use super::disturbance::Disturbances;
 use super::path::{Half, Way, begin};
 use super::split::{RoundSplit, StageDef, split_rounds};
 use super::stamps::{Owners, Stamps};
+use super::{Apart, Cause, Named};
 use super::{BEST, Explanation, KernelClock, QUANTILES, SLOW, Slow, SlowMessage, StageFigures};
-use super::{Cause, Named};
 use crate::host::trace::{Kind, Trace};
 use crate::plan::Followed;
 use crate::sample::RoundSamples;
@@ -26,6 +27,8 @@ pub struct RoundTrace {
     pub clock: KernelClock,
     /// Of several threads.
     pub owners: Owners,
+    /// What stamps of another host may be wrong by against the client's.
+    pub bound_ns: f64,
 }
 
 /// What was stamped, and how.
@@ -38,6 +41,8 @@ pub struct Tracing<'a> {
     pub missing: &'a [String],
     /// Whether interrupts and switches were stamped, so that a gap is one.
     pub sees_all: bool,
+    /// Why the server's host stamped nothing, where it is another and did not.
+    pub refused: Option<&'a str>,
 }
 
 impl Tracing<'_> {
@@ -91,6 +96,7 @@ impl Explainer {
         let begin = begin(way.steps, is_stamped)?;
         let stamps = self.traced.iter().map(|round| Stamps {
             owners: round.owners.clone(),
+            bound_ns: round.bound_ns,
             ..Stamps::new(&round.trace, &round.clock)
         });
         let stamps: Vec<Stamps<'_>> = stamps.collect();
@@ -138,6 +144,10 @@ impl Explainer {
             slow: slow_of_all,
             slowest,
             missing: missing.to_vec(),
+            apart: (way.kernels != Kernels::One).then(|| Apart {
+                bound_ns: self.traced.iter().map(|round| round.bound_ns).fold(0.0, f64::max),
+                refused: tracing.refused.map(str::to_owned),
+            }),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod causes;
 
+use super::apart::Kernels;
 use super::causes::{Evidence, cause};
 use super::disturbance::{Disturbances, Held};
 use super::path::{Way, begin, steps};
@@ -98,7 +99,14 @@ pub(super) fn split_by(samples: &[Sample], stamps: &Stamps<'_>, way: &Way) -> Ro
 
 fn way(followed: Followed) -> Way {
     let path = KernelPath::Segments;
-    Way { path, steps: steps(path), followed, framing: 0, is_scheduled: false }
+    Way {
+        path,
+        steps: steps(path),
+        followed,
+        framing: 0,
+        is_scheduled: false,
+        kernels: Kernels::One,
+    }
 }
 
 fn split_of(samples: &[Sample], trace: &Trace) -> RoundSplit {
@@ -267,10 +275,17 @@ fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
     });
     let without = RoundSamples { run: 0, round: 0, samples: without.collect() };
     explainer.add_untraced(&without, &way(Followed::Alone));
-    explainer.add(RoundTrace { samples: traced, trace, clock: clock(), owners: Owners::default() });
+    explainer.add(RoundTrace {
+        samples: traced,
+        trace,
+        clock: clock(),
+        owners: Owners::default(),
+        bound_ns: 0.0,
+    });
     let found = explainer.explain(&Tracing {
         way: way(Followed::Alone),
         trace_points: &[(Kind::Send, "send"), (Kind::Copied, "sock_recv_length")],
+        refused: None,
         missing: &["tcp_probe".to_owned()],
         sees_all: true,
     });

@@ -56,6 +56,12 @@ pub struct Environment {
     pub versions: BTreeMap<String, String>,
 }
 
+/// What the kernel calls this boot, a random number: hosts that have the same share one kernel.
+pub fn boot() -> Option<String> {
+    let text = super::read_text("/proc/sys/kernel/random/boot_id".as_ref(), 64).ok()?;
+    Some(text.trim().to_owned()).filter(|boot| !boot.is_empty())
+}
+
 /// Memory, and how the kernel hands it out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

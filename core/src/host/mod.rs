@@ -39,7 +39,7 @@ pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, p
 pub use claims::Claims;
 pub use descriptors::{allow_descriptors, inherited, most_descriptors, stdout_to_stderr};
 pub use discipline::Discipline;
-pub use environment::{Environment, Memory, TOOL_VERSION, available_memory};
+pub use environment::{Environment, Memory, TOOL_VERSION, available_memory, boot};
 pub use files::{open_file, open_file_to_lock, read_file, read_text};
 pub use memory::{lock, touch};
 pub use network::Interface;

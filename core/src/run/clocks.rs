@@ -54,7 +54,8 @@ impl Comparisons {
         let stated = hosts.map(|host| stated(host, time, environment)).collect::<Result<_, _>>()?;
         let local = time.local();
         let compare = |number: usize| {
-            let (case, is_needed) = compared_for(plan, number as u32)?;
+            let of_all = context.compares_clocks();
+            let (case, is_needed) = compared_for(plan, number as u32, of_all)?;
             let host = context.hosts.get(number)?;
             let interface = case.settings.interfaces().filter(|_| names_own_interface(plan, case));
             let cpus = cpus.to_vec();
@@ -117,13 +118,14 @@ impl Comparisons {
 }
 
 /// The case for which a host's clock is compared, and whether that needs it: one-way times do;
-/// rounds that begin together do so less well without.
-fn compared_for(plan: &Plan, host: u32) -> Option<(&Case, bool)> {
+/// rounds that begin together do so less well without. `of_all`: any case does.
+fn compared_for(plan: &Plan, host: u32, of_all: bool) -> Option<(&Case, bool)> {
     let is_of_host = |case: &&Case| {
         case.topology.is_between_hosts()
             && case.topology.ranks.iter().any(|rank| rank.host == Some(host))
     };
-    let one_way = plan.cases.iter().find(|case| case.profile().is_one_way && is_of_host(case));
+    let needs = |case: &&Case| (of_all || case.profile().is_one_way) && is_of_host(case);
+    let one_way = plan.cases.iter().find(needs);
     let needed = one_way.map(|case| (case, true));
     needed.or_else(|| together(plan).into_iter().find(is_of_host).map(|case| (case, false)))
 }

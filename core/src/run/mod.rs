@@ -21,6 +21,7 @@ mod overhead;
 mod pairs;
 mod period;
 mod progress;
+mod rank_trace;
 pub mod rates;
 pub mod recovered;
 pub mod round;
@@ -37,9 +38,10 @@ pub mod together;
 mod warnings;
 
 pub use keeper::Keeper;
-pub use observer::RoundObserver;
+pub use observer::{Observed, RoundObserver};
 pub use period::{Period, Watched};
 pub use progress::{Silent, SoFar, Watcher};
+pub use rank_trace::HostTrace;
 pub use sides::{RunSide, Sides};
 #[cfg(test)]
 pub(crate) use threads::tests::finished_thread;
@@ -437,8 +439,9 @@ impl Runner<'_, '_> {
         let mut unknown = None;
         let analysis = self.runs[index].analysis;
         let is_one_way = case.profile().is_one_way;
+        let compares = is_one_way || self.conditions.context.compares_clocks();
         let mut known = |role| {
-            let known = is_one_way.then(|| self.comparisons.of(case, role)).flatten()?;
+            let known = compares.then(|| self.comparisons.of(case, role)).flatten()?;
             known.map_err(|fault| unknown = Some(fault)).ok()
         };
         let known = [known(Role::Client), known(Role::Server)];
@@ -474,14 +477,16 @@ impl Runner<'_, '_> {
         counts.iter().for_each(|one| counts::add(&mut round.counts, one));
         analysis.complete_counts(case, &finished, &mut round.counts);
         let samples = analysis.join(case, each);
-        self.conditions.context.end_observing(case, &samples, self.time.source, &base)?;
+        let seen = Observed { case, samples: &samples, times, traces: &finished.traces };
+        self.conditions.context.end_observing(seen, self.time.source, &base)?;
         if let Err(error) = self.keep.samples(&samples) {
             self.spoil(&error);
         }
         let messages = clients.iter().zip(servers).flat_map(|(client, server)| {
             clocks::messages(client.arena.rows(), server.arena.rows(), times)
         });
-        round.clock = clocks::offset_for_round(of_client, of_server, &samples, messages);
+        let offset = clocks::offset_for_round(of_client, of_server, &samples, messages);
+        round.clock = offset.filter(|_| is_one_way);
         let finished = RoundResult { fault: finished.fault.or(unknown), ..finished };
         let fault = finished.fault.clone();
         let name = |role| start::name(&self.plan, case, role);

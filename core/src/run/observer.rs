@@ -1,11 +1,27 @@
 //! Who watches rounds from outside the processes that measure.
 
-use super::RunContext;
+use super::{HostTrace, RunContext};
 use crate::clock::{Source, Timebase};
 use crate::control::fault::Fault;
+use crate::control::traced::TraceRequest;
 use crate::plan::Case;
 use crate::sample::RoundSamples;
+use crate::sample::join::Times;
+use crate::transport::Role;
 use std::path::PathBuf;
+
+/// What a round has left.
+#[derive(Clone, Copy)]
+pub struct Observed<'a> {
+    /// Its case.
+    pub case: &'a Case,
+    /// Its samples.
+    pub samples: &'a RoundSamples,
+    /// The time of each end.
+    pub times: Times<'a>,
+    /// What the kernels of its ranks' hosts stamped, where [`RoundObserver::trace_request`] asked.
+    pub traces: &'a [(Role, HostTrace)],
+}
 
 /// Is told of each round before its processes are started, and again with its samples.
 pub trait RoundObserver: Sync {
@@ -15,22 +31,27 @@ pub trait RoundObserver: Sync {
     /// It cannot be watched: the run ends.
     fn before(&self, run: usize, clock: Source) -> Result<(), Fault>;
 
-    /// The round of this case has left these samples, whose times are of this scale.
+    /// The round has left this. The times of its samples are of this scale.
     ///
     /// # Errors
     /// As of [`RoundObserver::before`].
-    fn after(
-        &self,
-        case: &Case,
-        samples: &RoundSamples,
-        clock: Source,
-        time: &Timebase,
-    ) -> Result<(), Fault>;
+    fn after(&self, round: Observed<'_>, clock: Source, time: &Timebase) -> Result<(), Fault>;
 
     /// Where a thread of a rank on this host is to stamp its posts and arrivals, or to say who it
     /// is; `None`: nowhere.
     fn stamp_memory(&self, _rank: usize, _thread: usize) -> Option<PathBuf> {
         None
+    }
+
+    /// What the kernel of each rank's host is to stamp in the round that is next, and its agent to
+    /// send; `None`: nothing.
+    fn trace_request(&self) -> Option<TraceRequest> {
+        None
+    }
+
+    /// Whether it needs the clocks of the hosts compared.
+    fn compares_clocks(&self) -> bool {
+        false
     }
 }
 
@@ -45,14 +66,23 @@ impl RunContext<'_> {
         self.observer?.stamp_memory(rank, thread)
     }
 
+    /// What the agents' kernels stamp for it.
+    pub(super) fn trace_request(&self) -> Option<TraceRequest> {
+        self.observer?.trace_request()
+    }
+
+    /// Whether it needs the clocks of the hosts.
+    pub(super) fn compares_clocks(&self) -> bool {
+        self.observer.is_some_and(RoundObserver::compares_clocks)
+    }
+
     /// Tells it of what the round has left.
     pub(super) fn end_observing(
         &self,
-        case: &Case,
-        samples: &RoundSamples,
+        round: Observed<'_>,
         clock: Source,
         time: &Timebase,
     ) -> Result<(), Fault> {
-        self.observer.map_or(Ok(()), |observer| observer.after(case, samples, clock, time))
+        self.observer.map_or(Ok(()), |observer| observer.after(round, clock, time))
     }
 }

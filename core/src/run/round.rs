@@ -1,10 +1,13 @@
 //! One round of one case: a fresh process per rank, prepared, connected, started, watched, ended.
 
 mod agents;
+mod result;
+
+pub use result::{RankResult, RoundResult};
 
 use crate::agent::remote_memory::REPORT;
+use crate::clock::LocalNs;
 use crate::clock::exchange::Local;
-use crate::clock::{LocalNs, Ticks, Timebase};
 use crate::control::case::CaseFrame;
 use crate::control::fault::{Fault, Handled};
 use crate::control::patience::patience;
@@ -35,44 +38,6 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 /// bytes before it is parsed.
 const MOST_WAITING: usize = 4;
 
-/// What the ranks of one role left.
-pub struct RankResult {
-    /// Their role.
-    pub role: Role,
-    /// What their threads left, in the order of the ranks.
-    pub threads: Vec<ThreadResult>,
-}
-
-/// What a round left.
-pub struct RoundResult {
-    /// What its ranks left, those of a role together, in the order of the topology.
-    pub ranks: Vec<RankResult>,
-    /// What went wrong.
-    pub fault: Option<Fault>,
-    /// The instant of this host's clock at which all ranks were to start; `None`: at once.
-    pub start: Option<LocalNs>,
-    /// From the start to the end of its last rank.
-    pub ran: Option<(Instant, Instant)>,
-}
-
-impl RoundResult {
-    /// What the threads of a role's side left: nodes are on the client's.
-    pub fn threads_of(&self, role: Role) -> &[ThreadResult] {
-        let rank = self.ranks.iter().find(|rank| rank.role.side() == role.side());
-        rank.map_or(&[], |rank| &rank.threads)
-    }
-
-    /// The time of the round: of this host, or of the simulation, whose ticks are nanoseconds.
-    pub fn time(&self, case: &Case, own: Timebase) -> Timebase {
-        if !case.transport.simulates_time() {
-            return own;
-        }
-        let first =
-            self.threads_of(Role::Client).first().and_then(|part| part.arena.rows().first());
-        Timebase::nanoseconds(first.map_or(Ticks(0), |row| row.submit))
-    }
-}
-
 /// Runs one round, together with the others that share its barrier.
 pub fn run(
     case: &Case,
@@ -86,25 +51,14 @@ pub fn run(
     let mut round = Round { case, conditions, ranks, rx, start: None, began: None };
     let fault = round.run(tx, barrier, watch).err();
     let (start, ran) = (round.start, round.began.map(|began| (began, Instant::now())));
-    let (ranks, fault) = round.end(fault);
-    Ok(RoundResult { ranks: by_role(ranks), fault, start, ran })
+    let (mut ranks, fault) = round.end(fault);
+    let traces = result::traces(&mut ranks);
+    Ok(RoundResult { ranks: result::by_role(ranks), traces, fault, start, ran })
 }
 
 /// A round's own seed, so that rounds are repetitions and not copies.
 pub(super) fn seed_of(seed: u64, round: u32) -> u64 {
     seed.wrapping_add(u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-}
-
-/// What ranks left, those of a role together.
-fn by_role(ranks: Vec<RunningRank<'_>>) -> Vec<RankResult> {
-    let mut roles: Vec<RankResult> = Vec::new();
-    for RunningRank { role, threads, .. } in ranks {
-        match roles.iter_mut().find(|one| one.role == role) {
-            Some(known) => known.threads.extend(threads),
-            None => roles.push(RankResult { role, threads }),
-        }
-    }
-    roles
 }
 
 struct Round<'a> {
@@ -134,6 +88,7 @@ impl<'a> Round<'a> {
         for &rank in &order {
             let case = Box::new(CaseFrame::from(self.case));
             let assignment = Box::new(self.assignment(rank, cookie));
+            self.ranks[rank].trace.request = assignment.trace.clone();
             self.ranks[rank].send(&ToAgent::Open(case, assignment));
         }
         let patience = self.case.setup_time();
@@ -223,6 +178,7 @@ impl<'a> Round<'a> {
             epoch_of_day_ns: host.is_none().then_some(self.conditions.epoch_of_day_ns),
             noise: self.conditions.noise,
             overhead_messages: self.conditions.overhead_messages,
+            trace: self.conditions.context.trace_request(),
         }
     }
 
@@ -402,6 +358,8 @@ impl<'a> Round<'a> {
                 Ok(())
             }
             FromAgent::Rows { thread, rows } => own.take(thread, &rows),
+            FromAgent::Stamps(stamps) => own.stamps(&stamps),
+            FromAgent::Traced(report) => own.traced(report),
             _ => Err(own.unexpected()),
         }
     }

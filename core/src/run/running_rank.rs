@@ -2,10 +2,13 @@
 //! may be broken or hostile, so the number of messages that it may send in a round is limited.
 
 use super::conditions::Conditions;
+use super::rank_trace::TraceSoFar;
 use crate::agent::remote_memory::{REPORT, ROWS};
 use crate::control::fault::Fault;
 use crate::control::limits;
 use crate::control::protocol::*;
+use crate::control::traced::TraceReport;
+use crate::host::trace::Stamp;
 use crate::plan::{Case, topology};
 use crate::remote::host::RemoteHost;
 use crate::remote::process::Agent;
@@ -74,6 +77,8 @@ pub(super) struct RunningRank<'a> {
     pub is_gone: bool,
     /// Whether it has violated the protocol; its further messages are ignored.
     pub is_broken: bool,
+    /// What its host's kernel stamps.
+    pub trace: TraceSoFar,
     began: Instant,
     /// Messages that measure its overhead.
     overhead: u32,
@@ -106,6 +111,7 @@ impl<'a> RunningRank<'a> {
             moved: Instant::now(),
             is_gone: false,
             is_broken: false,
+            trace: TraceSoFar::default(),
             began: Instant::now(),
             overhead: conditions.overhead_messages,
             reported: 0,
@@ -196,6 +202,16 @@ impl<'a> RunningRank<'a> {
                 Err(self.broke(format!("sent more samples than the {most} of its round")))
             }
         }
+    }
+
+    /// Takes stamps of its host's kernel.
+    pub fn stamps(&mut self, stamps: &[Stamp]) -> Result<(), Fault> {
+        self.trace.stamps(stamps).map_err(|how| self.broke(how))
+    }
+
+    /// Takes what is to be known of them.
+    pub fn traced(&mut self, report: Result<Box<TraceReport>, String>) -> Result<(), Fault> {
+        self.trace.report(report).map_err(|how| self.broke(how))
     }
 
     fn broke(&mut self, how: impl Into<String>) -> Fault {

@@ -125,7 +125,7 @@ mod tests {
                 threads: begins.iter().map(|began| thread(*role, *began)).collect(),
             };
             let ranks = Role::SIDES.iter().zip(begins).map(of_role).collect();
-            Ok(RoundResult { ranks, fault: None, start, ran: None })
+            Ok(RoundResult { ranks, traces: Vec::new(), fault: None, start, ran: None })
         };
         // The server's clock is ahead by 5000 ns.
         let agreed = Some(LocalNs(1000.0));

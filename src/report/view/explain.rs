@@ -1,8 +1,9 @@
 //! Where the time of messages goes: stages by percentile, the best case of both ends beside each
 //! other, and the causes of the slow ones.
 
+use crate::explain::apart::cpu_name;
 use crate::explain::split::GENERATOR;
-use crate::explain::{Cause, Explanation, QUANTILES, StageFigures};
+use crate::explain::{Apart, Cause, Explanation, QUANTILES, StageFigures, is_wire};
 use crate::record::schema::Record;
 use crate::report::model::{Cell, Column, Note, Row, Section, Show, Table};
 use crate::report::number::{PERCENT, US, count, short, time};
@@ -134,6 +135,7 @@ fn notes(found: &Explanation) -> Vec<String> {
             found.anchor_ns
         ),
     ];
+    all.extend(found.apart.iter().map(apart));
     all.extend(queues(found));
     all.extend(work(&found.stages));
     if !found.missing.is_empty() {
@@ -143,13 +145,27 @@ fn notes(found: &Explanation) -> Vec<String> {
     all
 }
 
+/// How well the wire is known where each end has a kernel of its own.
+fn apart(found: &Apart) -> String {
+    match &found.refused {
+        Some(why) => {
+            format!("the server's host stamps nothing, so its stages and the wire are one: {why}")
+        }
+        None => format!(
+            "each host's kernel stamps its own end; 'wire' is what lies between them, known to {} \
+             by the clocks of both (of its sum there and back the error is 0)",
+            time(found.bound_ns)
+        ),
+    }
+}
+
 /// What each CPU spends on a message, by the best case: later ones hold what disturbed them. A
 /// stage that ended on several CPUs is shared as its messages are.
 fn work(stages: &[StageFigures]) -> Option<String> {
     let mut cpus: BTreeMap<u32, f64> = BTreeMap::new();
     let mut waiting = 0.0;
     for stage in stages.iter().filter(|one| !is_probes(one)) {
-        if WAITS.iter().any(|wait| stage.name.ends_with(wait)) {
+        if is_wire(&stage.name) || WAITS.iter().any(|wait| stage.name.ends_with(wait)) {
             waiting += stage.best_ns;
             continue;
         }
@@ -158,7 +174,7 @@ fn work(stages: &[StageFigures]) -> Option<String> {
             *cpus.entry(*cpu).or_insert(0.0) += stage.best_ns * *number as f64 / all.max(1) as f64;
         }
     }
-    let each = cpus.iter().map(|(cpu, ns)| format!("{} of CPU {cpu}", time(*ns)));
+    let each = cpus.iter().map(|(cpu, ns)| format!("{} of CPU {}", time(*ns), cpu_name(*cpu)));
     let each = each.collect::<Vec<_>>().join(", ");
     let waits = format!("it waits {}", time(waiting));
     (!each.is_empty()).then(|| format!("a message of the fastest 10 % takes {each}; {waits}"))
@@ -215,6 +231,7 @@ fn best_case(found: &Explanation) -> Table {
     let named = |leg: u32, stage: &StageFigures| {
         found.stages.iter().find(|one| {
             !is_probes(one)
+                && !is_wire(&one.name)
                 && one.leg == leg
                 && one.ends_at == stage.ends_at
                 && one.sends == stage.sends
@@ -223,8 +240,8 @@ fn best_case(found: &Explanation) -> Table {
     let best = |stage: Option<&StageFigures>| stage.map_or(Cell::None, |one| us(one.best_ns));
     let goes_back = found.stages.iter().any(|one| one.leg == 1);
     for sends in [true, false] {
-        let of_half: Vec<&StageFigures> =
-            found.stages.iter().filter(|one| one.sends == sends && !is_probes(one)).collect();
+        let of_half = found.stages.iter().filter(|one| one.sends == sends && !is_probes(one));
+        let of_half: Vec<&StageFigures> = of_half.filter(|one| !is_wire(&one.name)).collect();
         let mut sums = [0.0; 2];
         let mut done: Vec<&str> = Vec::new();
         for stage in of_half {
@@ -258,6 +275,13 @@ fn best_case(found: &Explanation) -> Table {
             false => Cell::None,
         });
         rows.push(row(vec![name.into(), client, server, Cell::None]));
+    }
+    let wires: Vec<_> = found.stages.iter().filter(|one| is_wire(&one.name)).collect();
+    if let Some(first) = wires.first() {
+        let of_leg = |leg: u32| best(wires.iter().find(|one| one.leg == leg).copied());
+        let name =
+            if goes_back { format!("{}, there and back", first.name) } else { first.name.clone() };
+        rows.push(row(vec![name.into(), of_leg(0), of_leg(1), Cell::None]));
     }
     let probes = found.stages.iter().find(|one| is_probes(one));
     let label = if goes_back { "probes, both ways" } else { "probes" };
@@ -306,8 +330,8 @@ fn stages(found: &Explanation) -> Table {
 fn cpus(stage: &StageFigures) -> String {
     let all: u64 = stage.cpus.iter().map(|(_, number)| number).sum();
     let share = |(cpu, number): &(u32, u64)| match stage.cpus.len() {
-        1 => cpu.to_string(),
-        _ => format!("{cpu} ({:.0} %)", *number as f64 / all.max(1) as f64 * PERCENT),
+        1 => cpu_name(*cpu),
+        _ => format!("{} ({:.0} %)", cpu_name(*cpu), *number as f64 / all.max(1) as f64 * PERCENT),
     };
     stage.cpus.iter().take(2).map(share).collect::<Vec<_>>().join(", ")
 }

@@ -5,6 +5,7 @@ use super::super::split::RoundSplit;
 use super::super::stamps::Stamps;
 use super::super::tests::{clock, split_by};
 use super::*;
+use crate::explain::apart::Kernels;
 use crate::plan::Followed;
 use crate::sample::Flags;
 use crate::transport::KernelPath;
@@ -16,7 +17,14 @@ const ROOM: usize = 1 << 10;
 
 fn way(followed: Followed) -> Way {
     let path = KernelPath::Bypassed;
-    Way { path, steps: steps(path), followed, framing: 0, is_scheduled: false }
+    Way {
+        path,
+        steps: steps(path),
+        followed,
+        framing: 0,
+        is_scheduled: false,
+        kernels: Kernels::One,
+    }
 }
 
 /// The memory of a thread: its number, then posts (before, after) and arrivals.

@@ -1,6 +1,7 @@
 //! Messages of which several are on the way, with made-up stamps: each has its own.
 
 use super::super::Cause;
+use super::super::apart::Kernels;
 use super::super::causes::{Evidence, cause};
 use super::super::disturbance::Disturbances;
 use super::super::path::{Way, steps};
@@ -25,7 +26,7 @@ fn stamp(time_ns: u64, kind: Kind, tid: u32, flow: u32, [number, length]: [u32; 
 }
 
 fn way(path: KernelPath, followed: Followed, is_scheduled: bool) -> Way {
-    Way { path, steps: steps(path), followed, framing: 0, is_scheduled }
+    Way { path, steps: steps(path), followed, framing: 0, is_scheduled, kernels: Kernels::One }
 }
 
 /// A message of 100 B: intended, submitted, received.
@@ -179,6 +180,38 @@ fn what_a_server_took_together_waits_in_the_server() {
     assert_eq!([served(0), served(1)], [0.0, 250.0]);
     assert_eq!(found.messages[1].ahead, [1, 1]);
     assert_eq!(found.messages[1].batches, [Some(3), None]);
+}
+
+#[test]
+fn a_call_that_goes_on_in_another_page_and_what_interrupts_it_are_no_other_message_s() {
+    let samples = [sample(0, [0, 1000, 4000]), sample(1, [0, 5000, 9000])];
+    let mut stamps = Vec::new();
+    for (at, sent) in [(1000, 0), (5000, 100)] {
+        let there = BASE.wrapping_add(sent);
+        let back = 7 + sent;
+        stamps.extend([
+            stamp(at + 50, Kind::SysEnter, CLIENT, 0, [0, 0]),
+            stamp(at + 60, Kind::Send, CLIENT, THERE, [there, 0]),
+            stamp(at + 500, Kind::Copied, SERVER, THERE, [there.wrapping_add(100), 0]),
+            stamp(at + 510, Kind::SysExit, SERVER, 0, [0, 0]),
+            stamp(at + 600, Kind::SysEnter, SERVER, 0, [0, 0]),
+            // An interrupt takes a packet of another connection.
+            stamp(at + 605, Kind::Receive, SERVER, 77, [1, 64]),
+            // The answer goes on in another page.
+            stamp(at + 610, Kind::Send, SERVER, BACK, [back, 0]),
+            stamp(at + 620, Kind::Send, SERVER, BACK, [back + 56, 0]),
+            stamp(at + 2900, Kind::Copied, CLIENT, BACK, [back + 100, 0]),
+            stamp(at + 2910, Kind::SysExit, CLIENT, 0, [0, 0]),
+        ]);
+        stamps.extend(segment(at + 100, CLIENT, THERE, BASE, [sent, sent + 100]));
+        stamps.extend(segment(at + 700, SERVER, BACK, 7, [sent, sent + 100]));
+    }
+    let way = way(KernelPath::Segments, Followed::RoundTrips { reply: None }, false);
+    let found = splits(&samples, &trace(stamps), &way);
+    assert_eq!((found.messages.len(), found.incomplete, found.disordered), (2, 0, 0));
+    let names: Vec<&str> = found.stages.iter().map(|one| one.name.as_str()).collect();
+    assert!(!names.contains(&"behind others in the server"), "{names:?}");
+    assert_eq!(stage(&found, &found.messages[1], 1, "system call"), 20.0);
 }
 
 #[test]

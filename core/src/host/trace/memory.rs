@@ -1,6 +1,6 @@
 //! The memory that the kernel's programs and this process share.
 
-use super::{Kind, Stamp, TraceError};
+use super::{Kind, Stamp, TraceError, Whose};
 use aya::Ebpf;
 use aya::maps::{Map, MapData};
 use memmap2::{MmapMut, MmapOptions};
@@ -10,9 +10,9 @@ use std::os::linux::fs::MetadataExt;
 /// `struct stamp` in stamps.bpf.h.
 const STAMP_BYTES: usize = 32;
 /// CPUs that `struct shared` has room for.
-const MOST_CPUS: u32 = 1024;
+pub const MOST_CPUS: u32 = 1024;
 /// Stamps of all CPUs together: 32 MiB. A message has some 20.
-const STAMPS: u32 = 1 << 20;
+pub const STAMPS: u32 = 1 << 20;
 /// The fewest of a CPU.
 const FEWEST: u32 = 1 << 14;
 
@@ -22,6 +22,8 @@ const NS_INO: usize = 8;
 const CONTROLLER: usize = 16;
 const SLOTS: usize = 20;
 const ADOPTS: usize = 24;
+const NETNS: usize = 28;
+const ITSELF: usize = 32;
 const POSITIONS: usize = 64;
 const POSITION_BYTES: usize = 64;
 const PORTS: usize = POSITIONS + MOST_CPUS as usize * POSITION_BYTES;
@@ -58,11 +60,13 @@ impl Memory {
         })
     }
 
-    /// Forgets all stamps, ports and processes, and says whose children are ours, and whether those
-    /// are that read from our connections.
-    pub fn clear(&mut self, adopts: bool) -> Result<(), TraceError> {
-        let own = std::fs::metadata("/proc/self/ns/pid");
-        let own = own.map_err(|error| TraceError::NotSupported(format!("/proc: {error}")))?;
+    /// Forgets all stamps, ports and processes, and says whose stamps are to be kept.
+    pub fn clear(&mut self, whose: Whose) -> Result<(), TraceError> {
+        let namespace = |name: &str| {
+            let found = std::fs::metadata(format!("/proc/self/ns/{name}"));
+            found.map_err(|error| TraceError::NotSupported(format!("/proc: {error}")))
+        };
+        let own = namespace("pid")?;
         self.shared.fill(0);
         // The kernel's own form of a device's number.
         let (major, minor) = (libc::major(own.st_dev()), libc::minor(own.st_dev()));
@@ -71,7 +75,12 @@ impl Memory {
         self.put(NS_INO, &own.st_ino().to_ne_bytes());
         self.put(CONTROLLER, &std::process::id().to_ne_bytes());
         self.put(SLOTS, &self.slots.to_ne_bytes());
-        self.put(ADOPTS, &u32::from(adopts).to_ne_bytes());
+        self.put(ADOPTS, &u32::from(whose == Whose::Readers).to_ne_bytes());
+        if whose == Whose::Itself {
+            self.put(ITSELF, &1_u32.to_ne_bytes());
+            // The kernel's numbers of namespaces have 32 bits.
+            self.put(NETNS, &(namespace("net")?.st_ino() as u32).to_ne_bytes());
+        }
         Ok(())
     }
 

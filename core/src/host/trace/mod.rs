@@ -18,6 +18,8 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use flate2::read::ZlibDecoder;
 use memory::Memory;
+pub use memory::{MOST_CPUS, STAMPS};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -114,7 +116,7 @@ impl Kind {
 }
 
 /// What one program wrote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// CLOCK_MONOTONIC.
     pub time_ns: u64,
@@ -182,6 +184,17 @@ struct Program {
     kind: Kind,
     trace_point: &'static str,
     link: Option<BtfTracePointLinkId>,
+}
+
+/// Whose stamps are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Of processes that this one starts from now on.
+    Children,
+    /// The same, and of those that read from a connection with one of them.
+    Readers,
+    /// Of this process, from the next thread on that it starts, in its network namespace.
+    Itself,
 }
 
 /// The loaded programs.
@@ -294,13 +307,12 @@ impl Tracer {
         all.map(|program| (program.kind, program.trace_point)).collect()
     }
 
-    /// Begins to stamp what processes do that this one starts from now on; where it `adopts`, those
-    /// too that read from a connection with one of them.
+    /// Begins to stamp what these processes do.
     ///
     /// # Errors
     /// The kernel refuses to attach a program.
-    pub fn attach(&mut self, adopts: bool) -> Result<(), TraceError> {
-        self.memory.clear(adopts)?;
+    pub fn attach(&mut self, whose: Whose) -> Result<(), TraceError> {
+        self.memory.clear(whose)?;
         for program in &mut self.programs {
             if program.link.is_none() {
                 let found = trace_point(&mut self.ebpf, program.function)?;

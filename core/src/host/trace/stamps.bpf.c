@@ -15,30 +15,17 @@
 
 #include "stamps.bpf.h"
 
-INLINE u32 outgoing(struct sock *sk)
-{
-	return (u32)sk->__sk_common.skc_num << 16 | swapped(sk->__sk_common.skc_dport);
-}
-
-INLINE u32 incoming(struct sock *sk)
-{
-	return (u32)swapped(sk->__sk_common.skc_dport) << 16 | sk->__sk_common.skc_num;
-}
-
-/* Whether it is one of our sockets, or connected to one. */
-INLINE int is_known(struct shared *s, struct sock *sk)
-{
-	return has_port(s, sk->__sk_common.skc_num) ||
-	       has_port(s, swapped(sk->__sk_common.skc_dport));
-}
-
 /* Whether a process of ours reads from a socket. In another network namespace of this machine the
  * process at the other end of a connection is ours, and so are its children: the sshd of a session,
  * and what that starts. */
 INLINE int is_our_reader(struct shared *s, struct task_struct *task, struct sock *sk)
 {
-	if (is_ours(s, task->tgid))
+	if (is_ours(s, task->tgid)) {
+		/* It may never send, and the other end's port may be known to another kernel alone. */
+		if (s->itself && sk->__sk_common.skc_family != AF_UNIX)
+			add_port(s, sk->__sk_common.skc_num);
 		return 1;
+	}
 	if (!s->adopts || sk->__sk_common.skc_family == AF_UNIX)
 		return 0;
 	if (!has_port(s, swapped(sk->__sk_common.skc_dport)))
@@ -90,6 +77,8 @@ INLINE void packet(struct shared *s, u8 kind, struct sk_buff *skb, const u8 *hea
 	if (kind == QUEUE && is_ours(s, task->tgid))
 		add_port(s, sport);
 	if (!has_port(s, sport) && !has_port(s, dport))
+		return;
+	if (!is_here(s, skb->dev->nd_net.net))
 		return;
 	u32 cpu = this_cpu();
 	if (cpu < MOST_CPUS)
@@ -448,7 +437,8 @@ int wg_retransmit(u64 *ctx)
 {
 	struct shared *s = shared();
 	struct sock *sk = (void *)ctx[0];
-	if (s && has_port(s, sk->__sk_common.skc_num))
+	if (s && has_port(s, sk->__sk_common.skc_num) &&
+	    is_here(s, sk->__sk_common.skc_net.net))
 		put(s, ktime_ns(), RETRANSMIT, current_task(), outgoing(sk), 0, 0);
 	return 0;
 }
@@ -473,8 +463,8 @@ int wg_sys_exit(u64 *ctx)
 	return 0;
 }
 
-/* Children of the process that traces are ours, and theirs too. In a container its number is that
- * of a PID namespace, which only this helper knows. */
+/* Children of the process that traces are ours, and theirs; where it traces itself, its threads. In
+ * a container its number is that of a PID namespace, which only this helper knows. */
 SEC("tp_btf/sched_process_fork")
 int wg_fork(u64 *ctx)
 {
@@ -487,7 +477,7 @@ int wg_fork(u64 *ctx)
 	if (!s)
 		return 0;
 	if (!is_ours(s, parent->tgid)) {
-		if (parent->tgid == tgid)
+		if (parent->tgid == tgid && !s->itself)
 			return 0;
 		if (ns_pid_tgid(s->ns_dev, s->ns_ino, &numbers, sizeof(numbers)))
 			return 0;

@@ -38,10 +38,27 @@ struct task_struct {
 	char comm[16];
 } CORE;
 
+struct ns_common {
+	u32 inum;
+} CORE;
+
+struct net {
+	struct ns_common ns;
+} CORE;
+
+typedef struct {
+	struct net *net;
+} CORE possible_net_t;
+
+struct net_device {
+	possible_net_t nd_net;
+} CORE;
+
 struct sock_common {
 	u16 skc_dport;
 	u16 skc_num;
 	u16 skc_family;
+	possible_net_t skc_net;
 } CORE;
 
 struct sock {
@@ -56,6 +73,7 @@ struct tcp_sock {
 } CORE;
 
 struct sk_buff {
+	struct net_device *dev;
 	u32 len;
 	u8 *head;
 	u8 *data;
@@ -129,8 +147,10 @@ struct shared {
 	u32 controller;
 	u32 slots;  /* stamps of a CPU */
 	u32 adopts; /* whether processes that read from our connections are ours */
+	u32 netns;  /* the only network namespace whose packets count; 0: all do */
+	u32 itself; /* whether `controller` is ours, from its next thread on */
 	u32 spare;
-	u64 reserved[4];
+	u64 reserved[3];
 	struct position positions[MOST_CPUS];
 	u8 ports[65536 / 8]; /* local ports of our sockets */
 	u8 ours[MOST_PIDS / 8]; /* processes, by their number in the initial namespace */
@@ -197,6 +217,12 @@ INLINE u64 byte_of(u64 port)
 	return at;
 }
 
+/* Whether packets and sockets of a network namespace count. */
+INLINE int is_here(struct shared *s, struct net *net)
+{
+	return !s->netns || net->ns.inum == s->netns;
+}
+
 INLINE int has_port(struct shared *s, u16 port)
 {
 	return s->ports[byte_of(port)] >> (port & 7) & 1;
@@ -217,6 +243,25 @@ INLINE u32 tcp_field(const void *field)
 INLINE u16 swapped(u16 value)
 {
 	return __builtin_bswap16(value);
+}
+
+INLINE u32 outgoing(struct sock *sk)
+{
+	return (u32)sk->__sk_common.skc_num << 16 | swapped(sk->__sk_common.skc_dport);
+}
+
+INLINE u32 incoming(struct sock *sk)
+{
+	return (u32)swapped(sk->__sk_common.skc_dport) << 16 | sk->__sk_common.skc_num;
+}
+
+/* Whether it is one of our sockets, or connected to one. */
+INLINE int is_known(struct shared *s, struct sock *sk)
+{
+	if (!has_port(s, sk->__sk_common.skc_num) &&
+	    !has_port(s, swapped(sk->__sk_common.skc_dport)))
+		return 0;
+	return is_here(s, sk->__sk_common.skc_net.net);
 }
 
 /* Two CPUs never write to one slot; an interrupt of this CPU gets a slot of its own, because the

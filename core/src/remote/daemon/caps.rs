@@ -4,6 +4,7 @@ use crate::agent::setup::setup;
 use crate::control::frame::FrameError;
 use crate::control::protocol::*;
 use crate::host::ip_network::{self, Network};
+use crate::host::trace::{STAMPS, Stamp};
 use crate::plan::request::{MOST_COUNT, MOST_THREADS};
 use crate::plan::{Case, CaseProfile, FindPattern, Schedule, Trace};
 use crate::sample::arena::Row;
@@ -20,6 +21,8 @@ const BESIDE: Duration = Duration::from_secs(30);
 const MOST_CPUS: usize = 8192;
 /// An endpoint without its buffers: what it is made of here, and its address on its way.
 const ENDPOINT: u64 = 4 << 10;
+/// The kernel's stamps of a round, and these again to be sent.
+const TRACE: u64 = 2 * STAMPS as u64 * size_of::<Stamp>() as u64;
 /// Rows of one round beyond its count: warm-up, and one more.
 const MOST_ROWS: u64 = 2 * MOST_COUNT;
 
@@ -159,6 +162,7 @@ impl Caps {
         );
         self.check_rate(case)?;
         let needs = memory(case, (asked.role, threads), rows, asked.overhead_messages);
+        let needs = needs.saturating_add(if asked.trace.is_some() { TRACE } else { 0 });
         let (needs, most) = (Bytes(needs), self.most_memory);
         ensure!(
             needs <= most,

@@ -207,7 +207,7 @@ fn a_clock_is_compared_for_one_way_times_and_for_rounds_that_begin_together() {
     ];
     plan.concurrent = vec![vec![0, 1], vec![2], vec![3], vec![4], vec![5]];
     let found = |host| {
-        let (case, is_needed) = compared_for(&plan, host)?;
+        let (case, is_needed) = compared_for(&plan, host, false)?;
         Some((plan.cases.iter().position(|own| own == case)?, is_needed))
     };
     assert_eq!(

@@ -35,6 +35,7 @@ fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
         epoch_of_day_ns: None,
         noise: Span(0),
         overhead_messages: 0,
+        trace: None,
     };
     (case, assignment)
 }

@@ -1,0 +1,133 @@
+//! The stamps that a rank's agent sends of its host's kernel. It may be broken or hostile: it sends
+//! what it was asked for, once, before its end, in full frames but for the last.
+
+use crate::control::traced::{
+    MOST_STAMPS, STAMPS_PER_FRAME, TraceReport, TraceRequest, is_possible,
+};
+use crate::host::trace::Stamp;
+
+/// What a host's kernel stamped, or in a sentence why it did not.
+pub type HostTrace = Result<(TraceReport, Vec<Stamp>), String>;
+
+/// What has come.
+#[derive(Default)]
+pub(super) struct TraceSoFar {
+    /// What was asked for.
+    pub request: Option<TraceRequest>,
+    stamps: Vec<Stamp>,
+    /// What is whole.
+    pub done: Option<HostTrace>,
+}
+
+impl TraceSoFar {
+    fn is_due(&self) -> bool {
+        self.request.is_some() && self.done.is_none()
+    }
+
+    /// Takes the next stamps.
+    pub fn stamps(&mut self, stamps: &[Stamp]) -> Result<(), &'static str> {
+        let is_whole = self.stamps.len().is_multiple_of(STAMPS_PER_FRAME);
+        let is_full_or_last = (1..=STAMPS_PER_FRAME).contains(&stamps.len()) && is_whole;
+        if !self.is_due() || !is_full_or_last {
+            return Err("sent unrequested stamps");
+        }
+        if self.stamps.len() + stamps.len() > MOST_STAMPS {
+            return Err("sent more stamps than a host keeps");
+        }
+        if !stamps.iter().all(is_possible) {
+            return Err("sent stamps that no kernel writes");
+        }
+        self.stamps.extend_from_slice(stamps);
+        Ok(())
+    }
+
+    /// Takes what is said of them at the end.
+    pub fn report(&mut self, report: Result<Box<TraceReport>, String>) -> Result<(), &'static str> {
+        if !self.is_due() {
+            return Err("sent an unrequested trace");
+        }
+        let stamps = std::mem::take(&mut self.stamps);
+        self.done = Some(match report {
+            Ok(report) => {
+                report.check(&stamps)?;
+                Ok((*report, stamps))
+            }
+            Err(why) => Err(why),
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Anchor, TickSpan, Ticks};
+    use crate::host::trace::{CopiedAt, Kind};
+
+    fn asked() -> TraceSoFar {
+        let request = TraceRequest { kinds: vec![Kind::Queue], copied: CopiedAt::Stream };
+        TraceSoFar { request: Some(request), ..TraceSoFar::default() }
+    }
+
+    fn stamps(count: usize) -> Vec<Stamp> {
+        let one = Stamp {
+            time_ns: 5,
+            tid: 1,
+            flow: 2,
+            number: 3,
+            length: 4,
+            cpu: 0,
+            kind: Kind::Queue,
+            in_kernel_thread: false,
+        };
+        vec![one; count]
+    }
+
+    fn report(stamps: u64) -> Result<Box<TraceReport>, String> {
+        let anchor = |at| Anchor { ticks: Ticks(at), raw_ns: at, half_width: TickSpan(0) };
+        Ok(Box::new(TraceReport {
+            kinds: vec![Kind::Queue],
+            missing: Vec::new(),
+            anchors: [anchor(1), anchor(9)],
+            stamps,
+            full_ns: None,
+            names: Vec::new(),
+            interrupts: Vec::new(),
+        }))
+    }
+
+    #[test]
+    fn stamps_come_in_full_frames_and_are_whole_with_their_report() {
+        let mut trace = asked();
+        assert_eq!(trace.stamps(&stamps(STAMPS_PER_FRAME)), Ok(()));
+        assert_eq!(trace.stamps(&stamps(2)), Ok(()));
+        assert_eq!(trace.report(report(STAMPS_PER_FRAME as u64 + 2)), Ok(()));
+        assert_eq!(trace.done.unwrap().unwrap().1.len(), STAMPS_PER_FRAME + 2);
+    }
+
+    #[test]
+    fn an_agent_sends_no_more_than_it_was_asked_for() {
+        let unrequested = Err("sent unrequested stamps");
+        let none = || TraceSoFar::default();
+        assert_eq!(none().stamps(&stamps(1)), unrequested);
+        assert_eq!(none().report(report(0)), Err("sent an unrequested trace"));
+        let mut trace = asked();
+        assert_eq!(trace.stamps(&[]), unrequested);
+        assert_eq!(trace.stamps(&stamps(STAMPS_PER_FRAME + 1)), unrequested);
+        assert_eq!(trace.stamps(&stamps(1)), Ok(()));
+        assert_eq!(trace.stamps(&stamps(1)), unrequested, "after one that was not full");
+        assert_eq!(trace.report(report(2)), Err("sent another number of stamps"));
+        let mut trace = asked();
+        let of_program = Stamp { kind: Kind::Arrived, ..stamps(1)[0] };
+        assert_eq!(trace.stamps(&[of_program]), Err("sent stamps that no kernel writes"));
+        assert_eq!(trace.report(Err("the kernel allows no tracing".into())), Ok(()));
+        assert_eq!(trace.report(report(0)), Err("sent an unrequested trace"));
+        assert_eq!(trace.stamps(&stamps(1)), unrequested, "after the report");
+        let mut trace = asked();
+        let most = (0..MOST_STAMPS / STAMPS_PER_FRAME)
+            .all(|_| trace.stamps(&stamps(STAMPS_PER_FRAME)) == Ok(()));
+        assert!(most);
+        let more = trace.stamps(&stamps(STAMPS_PER_FRAME));
+        assert_eq!(more, Err("sent more stamps than a host keeps"));
+    }
+}
