@@ -94,7 +94,7 @@ struct Wire {
 
 impl Wire {
     fn of(way: &Way) -> Wire {
-        let first = way.steps.iter().position(|step| Wire::is_device(step));
+        let first = way.steps.iter().position(Wire::is_device);
         Wire {
             at: first.filter(|_| way.kernels != Kernels::One),
             is_all_else: way.kernels == Kernels::Ours,
