@@ -200,7 +200,7 @@ pub fn execute_observed(
     let record = Record { explanation: explain(&record), ..record };
     if record.explanation.is_none() {
         complain(
-            "no message was explained: too few rounds came to their end, or stamps are missing",
+            &"no message was explained: too few rounds came to their end, or stamps are missing",
         );
     }
     report(&record, writer, options)?;
