@@ -9,7 +9,8 @@ use crate::explain::path::{self, Way};
 use crate::explain::program;
 use crate::explain::stamps::Owners;
 use crate::explain::{Explainer, Explanation, KernelClock, RoundTrace, Tracing};
-use crate::host::trace::{Kind, Tracer};
+use crate::host::trace::{Kind, Trace, TraceError, Tracer};
+use crate::loops::socket_stamped::{LONGEST, READ_EVERY};
 use crate::loops::stamped::MOST_STAMPS;
 use crate::options::{UsageError, refuse};
 use crate::plan::study::{self, Study};
@@ -54,6 +55,9 @@ pub fn explain(typed: &Typed) -> Result<Exit, CommandError> {
 fn read(words: &[OsString]) -> Result<(Request, RunOptions), UsageError> {
     let all = [OsString::from("wiregauge")].into_iter().chain(words.iter().cloned());
     match cli::parse(&all.collect::<Vec<_>>())? {
+        Command::Measure { options, .. } if options.causes => {
+            refuse("explain names the causes of slow messages by itself: leave out --causes")
+        }
         Command::Measure { mut request, options } => {
             if request.count.is_none() && request.time.is_none() {
                 let threads = request.threads.iter().max().copied().unwrap_or(1);
@@ -204,11 +208,81 @@ struct Observer {
 }
 
 struct State {
-    tracer: Tracer,
+    by: Stamper,
     /// The stamps of each rank's threads, where the program stamps: of a round.
     program: Vec<((usize, usize), Arena)>,
     begin: Option<Anchor>,
     explainer: Explainer,
+}
+
+/// Who stamps.
+enum Stamper {
+    /// Programs at trace points of the kernel.
+    Tracer(Box<Tracer>),
+    /// The kernel, of the run's own sockets alone; why.
+    Sockets(String),
+}
+
+impl Stamper {
+    /// The kernel's trace points, or where it refuses and the case has sockets, these.
+    fn new(case: &Case, way: &Way) -> Result<Stamper, CommandError> {
+        let is_apart = case.topology.is_between_hosts();
+        let kinds = path::kinds(way, case.wait.sleeps(), is_apart);
+        match Tracer::load(&kinds, path::copied_at(way.path)) {
+            Ok(tracer) => Ok(Stamper::Tracer(Box::new(tracer))),
+            Err(error) if is_for_sockets(case, way) => Ok(Stamper::Sockets(error.to_string())),
+            Err(error) => Err(CommandError::Unable(format!("{error}; {WITHOUT_RIGHTS}"))),
+        }
+    }
+
+    fn kinds(&self) -> Vec<(Kind, &'static str)> {
+        match self {
+            Stamper::Tracer(tracer) => tracer.programs(),
+            Stamper::Sockets(_) => SOCKET_KINDS.iter().map(|kind| (*kind, kind.name())).collect(),
+        }
+    }
+
+    fn missing(&self) -> &[String] {
+        match self {
+            Stamper::Tracer(tracer) => tracer.missing(),
+            Stamper::Sockets(_) => &[],
+        }
+    }
+
+    fn begin(&mut self, is_apart: bool, clock: Source) -> Result<Anchor, TraceError> {
+        match self {
+            Stamper::Tracer(tracer) => {
+                tracer.attach(is_apart)?;
+                Ok(KernelClock::anchor(clock))
+            }
+            Stamper::Sockets(_) => Ok(KernelClock::realtime_anchor(clock)),
+        }
+    }
+
+    /// When the round has ended, and what was stamped at trace points.
+    fn end(&mut self, clock: Source) -> Result<(Anchor, Trace), TraceError> {
+        match self {
+            Stamper::Tracer(tracer) => Ok((KernelClock::anchor(clock), tracer.detach()?)),
+            Stamper::Sockets(_) => Ok((KernelClock::realtime_anchor(clock), Trace::default())),
+        }
+    }
+}
+
+/// What the kernel stamps of a socket, and the program of what it found there.
+const SOCKET_KINDS: [Kind; 4] = [Kind::TxQueue, Kind::TxDriver, Kind::RxHost, Kind::Arrived];
+/// What can be explained without rights.
+const WITHOUT_RIGHTS: &str = "without it, explain splits latency over tcp or udp alone, with one \
+                              thread, both ends on this machine and messages of at most 8 KiB";
+
+/// Whether the stamps of its own sockets split the messages of a case.
+fn is_for_sockets(case: &Case, way: &Way) -> bool {
+    let topology = &case.topology;
+    way.followed == Followed::Alone
+        && matches!(way.path, KernelPath::Segments | KernelPath::Datagrams)
+        && topology.threads_of(Role::Client) == 1
+        && topology.endpoints_of_role(Role::Client) == 1
+        && !topology.is_between_hosts()
+        && case.size <= Bytes(LONGEST as u64)
 }
 
 /// What must be stamped before a gap may be called one.
@@ -221,14 +295,13 @@ impl Observer {
             return Err(CommandError::Unable("its messages are not followed".into()));
         };
         let is_apart = case.topology.is_between_hosts();
-        let kinds = path::kinds(&way, case.wait.sleeps(), is_apart);
-        let tracer = Tracer::load(&kinds, path::copied_at(way.path));
-        let tracer = tracer.map_err(|error| CommandError::Unable(error.to_string()))?;
-        let stamped = tracer.programs();
+        let by = Stamper::new(case, &way)?;
+        let way = if matches!(by, Stamper::Sockets(_)) { way.by_sockets() } else { way };
+        let stamped = by.kinds();
         let sees = |kind: &Kind| stamped.iter().any(|(known, _)| known == kind);
         let sees_all = FILLS_GAPS.iter().all(sees);
         let explainer = Explainer::default();
-        let state = State { tracer, program: Vec::new(), begin: None, explainer };
+        let state = State { by, program: Vec::new(), begin: None, explainer };
         let topology = case.topology.clone();
         Ok(Observer { state: Mutex::new(state), runs, way, is_apart, sees_all, topology })
     }
@@ -255,18 +328,24 @@ impl Observer {
     }
 
     fn explanation(&self) -> Option<Explanation> {
-        let State { tracer, explainer, .. } = &mut *self.state();
-        let mut trace_points = tracer.programs();
+        let State { by, explainer, .. } = &mut *self.state();
+        let mut trace_points = by.kinds();
         if self.way.is_stamped_by_program() {
             let own = Kind::ALL.iter().filter(|kind| kind.is_of_program());
             trace_points.extend(own.map(|kind| (*kind, kind.name())));
         }
-        explainer.explain(&Tracing {
+        let mut found = explainer.explain(&Tracing {
             way: self.way,
             trace_points: &trace_points,
-            missing: tracer.missing(),
+            missing: by.missing(),
             sees_all: self.sees_all,
-        })
+        })?;
+        if let Stamper::Sockets(why) = by {
+            found.not_traced.clone_from(why);
+            // Nothing was stamped that could be one.
+            found.slow.causes.clear();
+        }
+        Some(found)
     }
 }
 
@@ -274,12 +353,12 @@ impl RoundObserver for Observer {
     fn before(&self, run: usize, clock: Source) -> Result<(), Fault> {
         let state = &mut *self.state();
         // A round that failed has left its stamps.
-        state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
+        state.by.end(clock).map_err(|error| Fault::new(error.to_string()))?;
         state.begin = None;
         state.program.clear();
         if run == self.runs.traced {
-            state.tracer.attach(self.is_apart).map_err(|error| Fault::new(error.to_string()))?;
-            state.begin = Some(KernelClock::anchor(clock));
+            let begin = state.by.begin(self.is_apart, clock);
+            state.begin = Some(begin.map_err(|error| Fault::new(error.to_string()))?);
         }
         Ok(())
     }
@@ -298,8 +377,9 @@ impl RoundObserver for Observer {
             }
             return Ok(());
         };
-        let end = KernelClock::anchor(clock);
-        let mut trace = state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
+        let end = state.by.end(clock).map_err(|error| Fault::new(error.to_string()))?;
+        let (end, mut trace) = end;
+        let by_sockets = matches!(state.by, Stamper::Sockets(_));
         let clock = KernelClock::new(begin, end, time);
         let mut threads = [Vec::new(), Vec::new()];
         state.program.sort_by_key(|(place, _)| *place);
@@ -307,6 +387,10 @@ impl RoundObserver for Observer {
             let Some(role) = self.topology.ranks.get(rank).map(|rank| rank.role) else { continue };
             let thread = self.topology.first_thread(rank).saturating_add(thread as u32);
             let rows = (memory.rows(), memory.capacity());
+            if by_sockets {
+                program::add_socket(&mut trace, role, rows, time, &clock);
+                continue;
+            }
             let tid = program::add(&mut trace, (role, thread), rows, time, &clock);
             threads[usize::from(role == Role::Server)].extend(tid);
         }
@@ -314,7 +398,12 @@ impl RoundObserver for Observer {
             program::add_taken(&mut trace, &samples.samples, &clock);
         }
         let owners = self.owners(case, samples, threads);
-        state.explainer.add(RoundTrace { samples: samples.clone(), trace, clock, owners });
+        let mut samples = samples.clone();
+        if by_sockets {
+            // Before it the stamps of those before were read.
+            samples.samples.retain(|one| !one.sequence.is_multiple_of(READ_EVERY));
+        }
+        state.explainer.add(RoundTrace { samples, trace, clock, owners });
         Ok(())
     }
 
@@ -323,7 +412,8 @@ impl RoundObserver for Observer {
         // Only while a round is traced.
         state.begin.as_ref()?;
         let threads = self.topology.threads_of(Role::Client).max(1);
-        let rows = match self.way.is_stamped_by_program() {
+        let by_sockets = matches!(state.by, Stamper::Sockets(_));
+        let rows = match self.way.is_stamped_by_program() || by_sockets {
             true => MOST_STAMPS / threads as usize,
             // Who it is.
             false if self.topology.endpoints_of_role(Role::Client) > 1 || threads > 1 => 1,

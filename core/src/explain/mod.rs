@@ -10,12 +10,15 @@
 pub mod causes;
 mod clock;
 mod disturbance;
+mod gaps;
+mod on_cpu;
 pub mod path;
 pub mod program;
 pub mod split;
 pub mod stamps;
 mod streams;
 mod summary;
+pub mod tail;
 
 pub use clock::KernelClock;
 pub use summary::{Explainer, RoundTrace, Tracing};
@@ -28,6 +31,9 @@ pub const QUANTILES: [f64; 8] = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0];
 pub const SLOW: f64 = 0.99;
 /// The quantile below which a message is one of the best.
 pub const BEST: f64 = 0.1;
+
+/// Of a stamp whose CPU is not known.
+pub const NO_CPU: u16 = u16::MAX;
 
 crate::options::named_enum! {
     /// Why a message was slow.
@@ -63,6 +69,8 @@ crate::options::named_enum! {
         Qdisc = "held in the device queue (qdisc)",
         /// TCP sent it again.
         Retransmission = "retransmission",
+        /// The same of other CPUs at the same time.
+        GapOfAll = "gap on all CPUs at once (hypervisor or firmware)",
         /// Nothing ran that the kernel knows of.
         Gap = "gap on one CPU (hypervisor, firmware or an interrupt without a trace point)",
         /// None of these.
@@ -119,12 +127,20 @@ pub struct Explanation {
     /// [`QUANTILES`]; empty where that was not stamped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batches: Vec<Vec<f64>>,
+    /// Packets that GRO made one of, of which a message of each leg was the last, by
+    /// [`QUANTILES`]; empty where that was not stamped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<Vec<f64>>,
     /// The slow messages.
     pub slow: Slow,
     /// The slowest ones, each in detail.
     pub slowest: Vec<SlowMessage>,
     /// Trace points that this kernel lacks.
     pub missing: Vec<String>,
+    /// Why the kernel stamped the sockets of the run alone (SO_TIMESTAMPING); empty: it stamped the
+    /// way of messages.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub not_traced: String,
 }
 
 /// A stage of all messages.
@@ -144,6 +160,10 @@ pub struct StageFigures {
     pub best_ns: f64,
     /// Mean of the slow messages, of which the stages add up.
     pub slow_ns: f64,
+    /// Mean of the time in which the thread or the kernel that works in it had a CPU; `None`: an
+    /// adapter or a queue works, or it is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_cpu_ns: Option<f64>,
     /// CPUs on which it ended, and how many messages on each.
     pub cpus: Vec<(u32, u64)>,
 }
@@ -159,6 +179,16 @@ pub struct Slow {
     pub causes: Vec<(Named, u64)>,
 }
 
+impl Slow {
+    /// With the most frequent cause first, and last what is not explained.
+    fn new(count: u64, above_ns: f64, mut causes: Vec<(Named, u64)>) -> Slow {
+        causes.sort_by_key(|(named, count)| {
+            (named.cause == Cause::Unexplained, std::cmp::Reverse(*count))
+        });
+        Slow { count, above_ns, causes }
+    }
+}
+
 /// A slow message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlowMessage {
@@ -171,7 +201,8 @@ pub struct SlowMessage {
     /// What it took.
     pub total_ns: f64,
     /// Its stages and the CPU at the end of each, in the order of [`Explanation::stages`] without
-    /// the last.
+    /// the last; none where messages were not split.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<(f64, u32)>,
     /// Why.
     pub cause: Named,

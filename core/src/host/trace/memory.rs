@@ -22,6 +22,7 @@ const NS_INO: usize = 8;
 const CONTROLLER: usize = 16;
 const SLOTS: usize = 20;
 const ADOPTS: usize = 24;
+const LEAST_NETWORK_NS: usize = 28;
 const POSITIONS: usize = 64;
 const POSITION_BYTES: usize = 64;
 const PORTS: usize = POSITIONS + MOST_CPUS as usize * POSITION_BYTES;
@@ -59,8 +60,9 @@ impl Memory {
     }
 
     /// Forgets all stamps, ports and processes, and says whose children are ours, and whether those
-    /// are that read from our connections.
-    pub fn clear(&mut self, adopts: bool) -> Result<(), TraceError> {
+    /// are that read from our connections. SoftIRQs of the network that are shorter than
+    /// `least_network_ns` are not stamped.
+    pub fn clear(&mut self, adopts: bool, least_network_ns: u32) -> Result<(), TraceError> {
         let own = std::fs::metadata("/proc/self/ns/pid");
         let own = own.map_err(|error| TraceError::NotSupported(format!("/proc: {error}")))?;
         self.shared.fill(0);
@@ -72,6 +74,7 @@ impl Memory {
         self.put(CONTROLLER, &std::process::id().to_ne_bytes());
         self.put(SLOTS, &self.slots.to_ne_bytes());
         self.put(ADOPTS, &u32::from(adopts).to_ne_bytes());
+        self.put(LEAST_NETWORK_NS, &least_network_ns.to_ne_bytes());
         Ok(())
     }
 

@@ -129,7 +129,7 @@ struct shared {
 	u32 controller;
 	u32 slots;  /* stamps of a CPU */
 	u32 adopts; /* whether processes that read from our connections are ours */
-	u32 spare;
+	u32 least_network_ns; /* shorter SoftIRQs of the network are not stamped */
 	u64 reserved[4];
 	struct position positions[MOST_CPUS];
 	u8 ports[65536 / 8]; /* local ports of our sockets */
