@@ -45,14 +45,14 @@ fn a_user_without_rights_has_the_stages_that_sockets_are_stamped_with() {
         "latency --transport udp --wait busy",
         "latency --transport udp --wait block --size 4KiB",
     ] {
-        let own = format!("explain {line} --count 4000 --rounds 2 --out run");
+        let own = format!("explain {line} --count 1000 --rounds 1 --out run");
         let Some(ended) = place.run(&[], &own) else { return };
         let found = explained(&place.scratch, &ended);
         check_sums_of(&found);
         let expected = [&leg[..], &leg, &["to the application", "probes"]].concat();
         assert_eq!(names(&found), expected, "{line}");
-        // Of 8000 less the warm-up, one of 32 is left out.
-        assert!(found.messages > 6000, "{line}: {found:?}");
+        // Of 1000 less the warm-up, one of 32 is left out.
+        assert!(found.messages > 700, "{line}: {found:?}");
         assert!(found.disordered * 100 < found.messages, "{line}: {}", found.disordered);
         assert!(found.not_traced.contains("CAP_BPF and CAP_PERFMON"), "{}", found.not_traced);
         assert!(found.slow.causes.is_empty());
