@@ -6,6 +6,10 @@
 #[path = "explain/causes.rs"]
 mod causes;
 mod controller;
+#[path = "explain/tail.rs"]
+mod tail;
+#[path = "explain/unprivileged.rs"]
+mod unprivileged;
 
 use controller::bounded::in_one_attempt;
 use controller::{Controller, Ended, PublicCopy, Scratch, wiregauge, words};
@@ -311,27 +315,6 @@ fn processes_are_known_in_a_pid_namespace() {
     let found = explain(&scratch, "latency --transport tcp --count 2000 --rounds 1");
     check(&found);
     assert!(found.messages > 1000, "{}", found.messages);
-}
-
-#[test]
-fn a_user_needs_two_capabilities_and_is_told_which() {
-    let Some(scratch) = scratch() else { return };
-    let copy = PublicCopy::new();
-    fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).unwrap();
-    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    let as_nobody = |capabilities: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args(nobody).args(capabilities).arg(&copy.0);
-        command.args(words("explain latency --count 2000 --rounds 1 --json"));
-        Controller::of(&scratch, command).end()
-    };
-    let without = as_nobody(&[]);
-    assert_eq!(without.code, Some(4), "{without:?}");
-    assert!(without.stderr.contains("CAP_BPF and CAP_PERFMON"), "{}", without.stderr);
-    let with = as_nobody(&["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"]);
-    assert_eq!(with.code, Some(0), "{with:?}");
-    let record: serde_json::Value = serde_json::from_str(&with.stdout).unwrap();
-    assert!(record["explanation"]["messages"].as_u64().unwrap() > 1000);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use support::bounded::output;
+use wiregauge::explain::tail::TailCauses;
 use wiregauge::explain::{Apart, Cause, Explanation, Named, Slow, SlowMessage, StageFigures};
 use wiregauge::record::schema::{Record, Run};
 use wiregauge::record::{RunDirectory, samples};
@@ -48,7 +49,10 @@ fn documented(line: &str) -> Vec<Vec<String>> {
 /// With all its lists filled.
 fn explanation() -> Explanation {
     let cause = Named { cause: Cause::Task, who: "stress".into() };
-    let stage = StageFigures { name: "driver".into(), cpus: vec![(1, 9)], ..Default::default() };
+    let cpus = vec![(1, 9)];
+    let on_cpu_ns = Some(1.0);
+    let name = "driver".into();
+    let stage = StageFigures { name, cpus, on_cpu_ns, ..Default::default() };
     Explanation {
         run: 1,
         untraced: 0,
@@ -66,6 +70,7 @@ fn explanation() -> Explanation {
         probe_ns: 80.0,
         queues: vec![vec![0.0; 8]],
         batches: vec![vec![1.0; 8]],
+        merged: vec![vec![1.0; 8]],
         slow: Slow { count: 1, above_ns: 9e3, causes: vec![(cause.clone(), 1)] },
         slowest: vec![SlowMessage {
             round: 0,
@@ -78,13 +83,19 @@ fn explanation() -> Explanation {
         }],
         missing: vec!["tcp_probe".into()],
         apart: Some(Apart { bound_ns: 90.0, refused: Some("no right".into()) }),
+        not_traced: "no rights".into(),
     }
 }
 
 #[test]
 fn every_field_is_documented() {
     let mut found = BTreeSet::new();
-    let record = Record { explanation: Some(explanation()), ..support::full_record() };
+    let explanation = explanation();
+    let (slow, slowest) = (explanation.slow.clone(), explanation.slowest.clone());
+    let missing = explanation.missing.clone();
+    let tail = TailCauses { run: 0, messages: 9, beyond: 0, slow, slowest, missing };
+    let full = support::full_record();
+    let record = Record { explanation: Some(explanation), tails: vec![tail], ..full };
     keys(&serde_json::to_value(record).unwrap(), "", &mut found);
     assert!(found.len() > 100, "the record has {} keys", found.len());
     let text = document();

@@ -91,6 +91,7 @@ fn record(plan: Plan) -> Record {
         together: None,
         clocks: Vec::new(),
         explanation: None,
+        tails: Vec::new(),
         samples: None,
     }
 }

@@ -57,6 +57,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
         clocks: Vec::new(),
         together: None,
         explanation: None,
+        tails: Vec::new(),
         samples: None,
         sha256: String::new(),
         schema: SCHEMA.to_owned(),

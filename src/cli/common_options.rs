@@ -257,6 +257,16 @@ pub const PERIODS: OptionTable = &under(
     .excludes(&["json", "live"])],
 );
 
+/// What is looked at beside the messages.
+pub const TAIL: OptionTable = &under(
+    OUTPUT,
+    [OptionDef::flag(
+        "causes",
+        "Name what made messages above p99 slow: tasks, interrupts, SoftIRQs, stops; needs root, \
+         or CAP_BPF and CAP_PERFMON",
+    )],
+);
+
 /// How a run is judged, and where that goes.
 pub const JUDGE: OptionTable = &under(
     "Comparison and limits",
@@ -289,7 +299,7 @@ pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a tab
 
 /// The tables of all measuring commands.
 pub const ALL: &[OptionTable] =
-    &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RAILS, RANK, THRESHOLD, RECORD, PERIODS, JUDGE];
+    &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RAILS, RANK, THRESHOLD, RECORD, PERIODS, TAIL, JUDGE];
 
 /// What was asked of a pattern, with the options that all patterns have, and which process of a job
 /// this is.
@@ -414,7 +424,8 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
     );
     let (live, display) = (given.flag("live"), Display::of(given));
     let (rank, report_every) = (rank.map(Box::new), None);
-    Ok(RunOptions { clock, directory, json, live, report_every, judge, display, rank })
+    let causes = false;
+    Ok(RunOptions { clock, directory, json, live, report_every, causes, judge, display, rank })
 }
 
 /// Shortest time between two lines of a running round: the controller looks that often without
@@ -458,6 +469,7 @@ pub fn measure(pattern: &dyn Pattern, given: &Given) -> Result<Command, UsageErr
     let (request, rank) = request(pattern, given)?;
     let report_every = given.time("report-every").map(|every| every.duration());
     check_periods(&request, report_every)?;
-    let options = RunOptions { report_every, ..run_options(given, rank)? };
+    let causes = given.flag("causes");
+    let options = RunOptions { report_every, causes, ..run_options(given, rank)? };
     Ok(Command::Measure { request: Box::new(request), options })
 }

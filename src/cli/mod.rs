@@ -61,6 +61,8 @@ pub struct RunOptions {
     pub live: bool,
     /// How often a line of a running round is printed.
     pub report_every: Option<Duration>,
+    /// Whether the causes of slow messages are looked for.
+    pub causes: bool,
     /// How it is judged.
     pub judge: JudgeOptions,
     /// How its tables look.

@@ -1,5 +1,8 @@
 //! `explain`: a command's rounds with and without stamps of the kernel, in turns.
 
+mod stamper;
+
+use self::stamper::Stamper;
 use super::measure::{execute_observed, nothing_works, prepared};
 use super::{CommandError, Exit};
 use crate::cli::{self, Command, RunOptions, Typed};
@@ -11,7 +14,8 @@ use crate::explain::path::{self, Way};
 use crate::explain::program;
 use crate::explain::stamps::Owners;
 use crate::explain::{Explainer, Explanation, KernelClock, RoundTrace, Tracing};
-use crate::host::trace::{Kind, Tracer, Whose};
+use crate::host::trace::{Kind, Whose};
+use crate::loops::socket_stamped::READ_EVERY;
 use crate::loops::stamped::MOST_STAMPS;
 use crate::options::{UsageError, refuse};
 use crate::plan::study::{self, Study};
@@ -57,6 +61,9 @@ pub fn explain(typed: &Typed) -> Result<Exit, CommandError> {
 fn read(words: &[OsString]) -> Result<(Request, RunOptions), UsageError> {
     let all = [OsString::from("wiregauge")].into_iter().chain(words.iter().cloned());
     match cli::parse(&all.collect::<Vec<_>>())? {
+        Command::Measure { options, .. } if options.causes => {
+            refuse("explain names the causes of slow messages by itself: leave out --causes")
+        }
         Command::Measure { mut request, options } => {
             if request.count.is_none() && request.time.is_none() {
                 let threads = request.threads.iter().max().copied().unwrap_or(1);
@@ -207,7 +214,7 @@ struct Observer {
 }
 
 struct State {
-    tracer: Tracer,
+    by: Stamper,
     /// The stamps of each rank's threads, where the program stamps: of a round.
     program: Vec<((usize, usize), Arena)>,
     begin: Option<Anchor>,
@@ -243,13 +250,13 @@ impl Observer {
         };
         let is_apart = case.topology.is_between_hosts();
         let has_two_kernels = is_apart && have_two_kernels(case, hosts)?;
+        let by = Stamper::new(case, &way)?;
+        let way = if by.is_sockets() { way.by_sockets() } else { way };
         let kinds = path::kinds(&way, case.wait.sleeps(), is_apart);
-        let tracer = Tracer::load(&kinds, path::copied_at(way.path));
-        let tracer = tracer.map_err(|error| CommandError::Unable(error.to_string()))?;
         let whose = if is_apart { Whose::Readers } else { Whose::Children };
         let request = TraceRequest { kinds, copied: path::copied_at(way.path) };
         let state = State {
-            tracer,
+            by,
             program: Vec::new(),
             begin: None,
             is_asked: false,
@@ -288,14 +295,14 @@ impl Observer {
     }
 
     fn explanation(&self) -> Option<Explanation> {
-        let State { tracer, explainer, of_hosts, .. } = &mut *self.state();
-        let mut trace_points = tracer.programs();
+        let State { by, explainer, of_hosts, .. } = &mut *self.state();
+        let mut trace_points = by.kinds();
         if let Some(kinds) = &of_hosts.kinds {
             trace_points.retain(|(kind, _)| kinds.contains(kind));
         }
         let sees = |kind: &Kind| trace_points.iter().any(|(known, _)| known == kind);
         let sees_all = FILLS_GAPS.iter().all(sees);
-        let missing = [tracer.missing(), &of_hosts.missing].concat();
+        let missing = [by.missing(), &of_hosts.missing].concat();
         let kernels = match (&self.request, &of_hosts.refused) {
             (None, _) => Kernels::One,
             (Some(_), None) => Kernels::Both,
@@ -305,13 +312,19 @@ impl Observer {
             let own = Kind::ALL.iter().filter(|kind| kind.is_of_program());
             trace_points.extend(own.map(|kind| (*kind, kind.name())));
         }
-        explainer.explain(&Tracing {
+        let mut found = explainer.explain(&Tracing {
             way: Way { kernels, ..self.way },
             trace_points: &trace_points,
             missing: &missing,
             sees_all,
             refused: of_hosts.refused.as_deref(),
-        })
+        })?;
+        if let Stamper::Sockets(why) = by {
+            found.not_traced.clone_from(why);
+            // Nothing was stamped that could be one.
+            found.slow.causes.clear();
+        }
+        Some(found)
     }
 }
 
@@ -393,13 +406,13 @@ impl RoundObserver for Observer {
     fn before(&self, run: usize, clock: Source) -> Result<(), Fault> {
         let state = &mut *self.state();
         // A round that failed has left its stamps.
-        state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
+        state.by.end(clock).map_err(|error| Fault::new(error.to_string()))?;
         state.begin = None;
         state.program.clear();
         state.is_asked = run == self.runs.traced && self.request.is_some();
         if run == self.runs.traced && !state.is_asked {
-            state.tracer.attach(self.whose).map_err(|error| Fault::new(error.to_string()))?;
-            state.begin = Some(KernelClock::anchor(clock));
+            let begin = state.by.begin(self.whose, clock);
+            state.begin = Some(begin.map_err(|error| Fault::new(error.to_string()))?);
         }
         Ok(())
     }
@@ -416,8 +429,9 @@ impl RoundObserver for Observer {
             }
             return Ok(());
         };
-        let end = KernelClock::anchor(clock);
-        let mut trace = state.tracer.detach().map_err(|error| Fault::new(error.to_string()))?;
+        let end = state.by.end(clock).map_err(|error| Fault::new(error.to_string()))?;
+        let (end, mut trace) = end;
+        let by_sockets = state.by.is_sockets();
         let clock = KernelClock::new(begin, end, time);
         let mut threads = [Vec::new(), Vec::new()];
         state.program.sort_by_key(|(place, _)| *place);
@@ -425,6 +439,10 @@ impl RoundObserver for Observer {
             let Some(role) = self.topology.ranks.get(rank).map(|rank| rank.role) else { continue };
             let thread = self.topology.first_thread(rank).saturating_add(thread as u32);
             let rows = (memory.rows(), memory.capacity());
+            if by_sockets {
+                program::add_socket(&mut trace, role, rows, time, &clock);
+                continue;
+            }
             let tid = program::add(&mut trace, (role, thread), rows, time, &clock);
             threads[usize::from(role == Role::Server)].extend(tid);
         }
@@ -432,7 +450,11 @@ impl RoundObserver for Observer {
             program::add_taken(&mut trace, &samples.samples, &clock);
         }
         let owners = self.owners(case, samples, threads);
-        let samples = samples.clone();
+        let mut samples = samples.clone();
+        if by_sockets {
+            // Before it the stamps of those before were read.
+            samples.samples.retain(|one| !one.sequence.is_multiple_of(READ_EVERY));
+        }
         state.explainer.add(RoundTrace { samples, trace, clock, owners, bound_ns: 0.0 });
         Ok(())
     }
@@ -450,7 +472,8 @@ impl RoundObserver for Observer {
         // Only while a round is traced.
         state.begin.as_ref()?;
         let threads = self.topology.threads_of(Role::Client).max(1);
-        let rows = match self.way.is_stamped_by_program() {
+        let by_sockets = state.by.is_sockets();
+        let rows = match self.way.is_stamped_by_program() || by_sockets {
             true => MOST_STAMPS / threads as usize,
             // Who it is.
             false if self.topology.endpoints_of_role(Role::Client) > 1 || threads > 1 => 1,

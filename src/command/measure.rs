@@ -1,5 +1,6 @@
 //! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, report.
 
+use super::causes::Causes;
 use super::console::{complain, layout, print_json, print_report, print_text};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::live::Live;
@@ -225,6 +226,8 @@ fn carry_out(
 ) -> Result<(Record, Option<Writer>, Option<Exit>), CommandError> {
     let interrupted = interrupts()?;
     let With { sides, observer } = with;
+    let causes = options.causes.then(|| Causes::new(plan)).transpose()?;
+    let observer = observer.or(causes.as_ref().map(|causes| causes as &dyn RoundObserver));
     let context =
         RunContext { sides, observer, ..context(options, &interrupted, hosts, unavailable)? };
     let mut watcher = watcher(options)?;
@@ -232,7 +235,8 @@ fn carry_out(
     let record = run(plan, &context, &mut writer, &mut *watcher);
     // Restores the terminal before anything is printed.
     drop(watcher);
-    let record = record?;
+    let tails = causes.map(|causes| causes.found()).unwrap_or_default();
+    let record = Record { tails, ..record? };
     let failed = match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
         (true, _) if registry::views().iter().any(|view| view.exceeds_limit(&record)) => {
             Some(Exit::EXCEEDED)

@@ -2,6 +2,7 @@
 
 mod ab;
 mod agent;
+mod causes;
 mod clocks;
 mod compare;
 mod console;

@@ -3,10 +3,10 @@
 use super::*;
 
 /// A program that keeps a CPU busy, by a name that no other has.
-struct Hog(Child);
+pub struct Hog(Child);
 
 impl Hog {
-    fn start(scratch: &Scratch, name: &str, cpu: u32) -> Hog {
+    pub fn start(scratch: &Scratch, name: &str, cpu: u32) -> Hog {
         let path = scratch.join(name);
         fs::write(&path, "#!/bin/sh\nwhile :; do :; done\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

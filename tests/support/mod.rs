@@ -107,6 +107,7 @@ pub fn full_record() -> Record {
         clocks: vec![clocks::history()],
         together: Some(clocks::together()),
         explanation: None,
+        tails: Vec::new(),
         samples: Some(SamplesFile { bytes: 12_345_678, sha256: "0f".repeat(32) }),
     }
 }

@@ -1,6 +1,7 @@
 //! The connections of one thread: opened, connected, and asked for what they have counted.
 
 use crate::clock::Source;
+use crate::loops::socket_stamped::SocketStamped;
 use crate::loops::stamped::{Stamped, identify};
 use crate::plan::Case;
 use crate::plan::topology::Wiring;
@@ -11,6 +12,7 @@ use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::{
     Blob, Connected, Endpoint, KernelPath, NamedValues, Opening, Setup, SetupError, Slot, Wait,
 };
+use std::io;
 
 /// What is tried when the kernel is to watch several connections.
 const WATCHING: &str = "watching the connections";
@@ -74,17 +76,27 @@ impl Connections {
         Ok(Connections { set, effective_settings, rejected_peers, is_mesh })
     }
 
-    /// Has each post and arrival stamped in this memory; where the kernel stamps, only this thread
-    /// says there who it is. To be called by the thread that uses its only end.
-    pub fn stamp(&mut self, case: &Case, source: Source, mut memory: Arena) {
-        if case.transport.descriptor().kernel_path != KernelPath::Bypassed {
-            return identify(&mut memory);
+    /// Has each post and arrival stamped in this memory, those of a socket by the kernel; in memory
+    /// of one row this thread says only who it is. To be called by the thread that uses the end.
+    ///
+    /// # Errors
+    /// The kernel does not stamp its messages.
+    pub fn stamp(&mut self, case: &Case, source: Source, mut memory: Arena) -> io::Result<()> {
+        // With room for nothing else it is only asked who it is.
+        if memory.capacity() <= 1 {
+            identify(&mut memory);
+            return Ok(());
         }
+        let is_bypassed = case.transport.descriptor().kernel_path == KernelPath::Bypassed;
         let ends = std::mem::take(&mut self.set.ends).into_vec();
         self.set.ends = match <[_; 1]>::try_from(ends) {
-            Ok([only]) => Box::new([Box::new(Stamped::new(only, source, memory)) as _]),
+            Ok([only]) if is_bypassed => {
+                Box::new([Box::new(Stamped::new(only, source, memory)) as _])
+            }
+            Ok([only]) => Box::new([Box::new(SocketStamped::new(only, source, memory)?) as _]),
             Err(several) => several.into(),
         };
+        Ok(())
     }
 
     /// Peers that were rejected, until now.

@@ -361,8 +361,8 @@ impl RoleRunner {
         let slot = self.assignment.slots.get(self.number);
         let Some(path) = slot.and_then(|slot| slot.stamps.as_ref()) else { return Ok(()) };
         let memory = Arena::open(path).map_err(unable("the memory for stamps"))?;
-        connections.stamp(&self.case, self.assignment.clock.source, memory);
-        Ok(())
+        let stamped = connections.stamp(&self.case, self.assignment.clock.source, memory);
+        stamped.map_err(unable("stamps of the kernel"))
     }
 
     /// Starts the thread that keeps writing the time into messages, where the case asks for it: on

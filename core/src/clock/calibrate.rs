@@ -39,6 +39,11 @@ impl Anchor {
         Anchor::against(KernelClock::MONOTONIC, clock)
     }
 
+    /// The same against CLOCK_REALTIME.
+    pub fn realtime<C: Clock>(clock: C) -> Anchor {
+        Anchor::against(KernelClock::REALTIME, clock)
+    }
+
     fn against<C: Clock>(kernel: KernelClock, clock: C) -> Anchor {
         let bracket = |_| {
             let before = clock.now();

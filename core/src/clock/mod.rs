@@ -20,7 +20,7 @@ mod counter;
 mod device;
 pub mod exchange;
 pub mod offset;
-mod stamped;
+pub mod stamped;
 mod timebase;
 pub mod timer;
 

@@ -10,7 +10,7 @@ use nix::sys::socket::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// A datagram socket whose datagrams are stamped.
@@ -26,6 +26,23 @@ const WANTED: TimestampingFlag = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
     .union(TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE)
     .union(TimestampingFlag::SOF_TIMESTAMPING_OPT_ID)
     .union(TimestampingFlag::SOF_TIMESTAMPING_OPT_TSONLY);
+/// The same of a connection, and when each message reached the device queue.
+const FOLLOWED: TimestampingFlag =
+    WANTED.union(TimestampingFlag::from_bits_retain(libc::SOF_TIMESTAMPING_TX_SCHED as _));
+
+/// Has the kernel stamp all messages of a connected socket.
+///
+/// # Errors
+/// It cannot.
+pub fn follow(socket: BorrowedFd<'_>) -> io::Result<()> {
+    setsockopt(&socket, sockopt::Timestamping, &FOLLOWED).map_err(io::Error::from)
+}
+
+/// `SCM_TSTAMP_SCHED` of <linux/errqueue.h>: the message reached the device queue.
+pub const BEFORE_QUEUE: u32 = 1;
+/// `SCM_TSTAMP_SND`: the driver has it.
+pub const BY_DRIVER: u32 = 0;
+
 /// Room for the control messages of one datagram: stamps and the error that numbers them.
 #[repr(C, align(8))]
 struct Control([u8; 512]);
@@ -98,16 +115,38 @@ impl StampedSocket {
         watched[0].revents()
     }
 
-    /// Takes a message with the kernel's data about it; `None` if no message is there.
     fn message(&mut self, into: &mut [u8], flags: MsgFlags) -> io::Result<Option<Message>> {
+        Message::take(self.socket.as_fd(), into, flags)
+    }
+}
+
+/// What came, and what the kernel says of it.
+#[derive(Default)]
+pub struct Message {
+    length: usize,
+    from: Option<SocketAddr>,
+    /// When it passed, by CLOCK_REALTIME.
+    pub stamp: Option<Ticks>,
+    /// Which datagram a stamp of leaving is of, or which byte of a stream.
+    numbered: Option<u32>,
+    /// Where it was stamped (`SCM_TSTAMP_SND` and such) when it left.
+    pub left_at: u32,
+}
+
+impl Message {
+    /// Takes a message with the kernel's data about it; `None` if no message is there.
+    pub fn take(
+        descriptor: BorrowedFd<'_>,
+        into: &mut [u8],
+        flags: MsgFlags,
+    ) -> io::Result<Option<Message>> {
         let mut control = Control([0; 512]);
         let mut piece = [IoSliceMut::new(into)];
-        let descriptor = self.socket.as_raw_fd();
+        let descriptor = descriptor.as_raw_fd();
         match recvmsg::<SockaddrStorage>(descriptor, &mut piece, Some(&mut control.0), flags) {
             Ok(received) => {
                 let from = received.address.as_ref().and_then(address);
-                let mut message =
-                    Message { length: received.bytes, from, stamp: None, numbered: None };
+                let mut message = Message { length: received.bytes, from, ..Message::default() };
                 // Without what did not fit: then it is not stamped.
                 received.cmsgs().into_iter().flatten().for_each(|part| message.note(&part));
                 Ok(Some(message))
@@ -119,18 +158,7 @@ impl StampedSocket {
             Err(error) => Err(error.into()),
         }
     }
-}
 
-/// What came, and what the kernel says of it.
-struct Message {
-    length: usize,
-    from: Option<SocketAddr>,
-    stamp: Option<Ticks>,
-    /// Which datagram a stamp of leaving is of.
-    numbered: Option<u32>,
-}
-
-impl Message {
     fn note(&mut self, part: &ControlMessageOwned) {
         match part {
             ControlMessageOwned::ScmTimestampsns(stamps) => {
@@ -142,6 +170,7 @@ impl Message {
             | ControlMessageOwned::Ipv6RecvErr(error, _) => {
                 let is_stamp = error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING;
                 self.numbered = is_stamp.then_some(error.ee_data);
+                self.left_at = error.ee_info;
             }
             _ => {}
         }
@@ -201,7 +230,7 @@ mod tests {
     fn a_stamp_of_nothing_is_none() {
         let stamp = |seconds, ns| {
             let [system, hw_trans, hw_raw] = [TimeSpec::new(seconds, ns); 3];
-            let mut message = Message { length: 0, from: None, stamp: None, numbered: None };
+            let mut message = Message::default();
             let stamps = Timestamps { system, hw_trans, hw_raw };
             message.note(&ControlMessageOwned::ScmTimestampsns(stamps));
             message.stamp

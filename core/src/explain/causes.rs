@@ -7,6 +7,7 @@
 
 use super::apart::{cpu_name, is_of_other, is_thread_of_other};
 use super::disturbance::{Disturbances, Held};
+use super::gaps::longest_silence;
 use super::path::Half;
 use super::split::{RoundSplit, Split};
 use super::stamps::Stamps;
@@ -21,7 +22,7 @@ pub const LEAST_SHARE: f64 = 0.5;
 /// and branch predictors cost less between two stamps.
 const LEAST_GAP_NS: f64 = 5_000.0;
 /// What a page fault without a disk costs at most.
-const FAULT_NS: f64 = 10_000.0;
+pub(super) const FAULT_NS: f64 = 10_000.0;
 
 /// Where messages wait for others.
 const IN_SOCKET: [&str; 2] = ["socket buffer of the server", "socket buffer of the client"];
@@ -73,7 +74,7 @@ pub fn cause(
 
 /// The cause that covers the most, whoever it was, and who had most of that: several tasks that ran
 /// one after the other are one cause.
-fn strongest(covered: BTreeMap<Named, f64>) -> Option<(Named, f64)> {
+pub(super) fn strongest(covered: BTreeMap<Named, f64>) -> Option<(Named, f64)> {
     let mut causes: BTreeMap<Cause, (Named, f64, f64)> = BTreeMap::new();
     for (named, ns) in covered {
         let of_cause = causes.entry(named.cause).or_insert_with(|| (named.clone(), 0.0, 0.0));
@@ -180,9 +181,25 @@ impl Stage<'_> {
         }
         let is_awake = kind != Some(Kind::Switch);
         if left >= LEAST_GAP_NS && is_awake && evidence.sees_all {
-            return named(Cause::Gap, format!("CPU {}", cpu_name(cpu.into())));
+            return Some((self.gap(evidence, cpu), left));
         }
         None
+    }
+
+    /// Of this CPU alone, or of others too.
+    fn gap(&self, evidence: &Evidence<'_>, cpu: u16) -> Named {
+        let silence = longest_silence(evidence.stamps, cpu, self.from, self.to);
+        let silence = silence.filter(|(from, to)| to - from >= LEAST_GAP_NS);
+        let ticks = &evidence.disturbances.ticks;
+        let others = silence.map(|gap| ticks.stopped_with(cpu, gap, evidence.stamps));
+        let mut all = others.unwrap_or_default();
+        if all.is_empty() {
+            return Named { cause: Cause::Gap, who: format!("CPU {cpu}") };
+        }
+        all.push(cpu);
+        all.sort_unstable();
+        let all: Vec<String> = all.iter().map(u16::to_string).collect();
+        Named { cause: Cause::GapOfAll, who: format!("CPUs {}", all.join(", ")) }
     }
 
     /// What the stage is a wait for.

@@ -28,6 +28,12 @@ impl KernelClock {
         Anchor::monotonic(source.clock())
     }
 
+    /// The same of CLOCK_REALTIME, by which the kernel stamps what passes a socket: a line through
+    /// these errs by what the clock was set between, too.
+    pub fn realtime_anchor(source: Source) -> Anchor {
+        Anchor::realtime(source.clock())
+    }
+
     /// Nanoseconds of the samples in one of the kernel's.
     fn slope(&self) -> f64 {
         let kernel = self.end.0.saturating_sub(self.begin.0) as f64;

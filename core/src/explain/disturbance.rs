@@ -1,6 +1,7 @@
 //! What kept a CPU or a thread from its work: intervals between two stamps.
 
 use super::apart::cpu_name;
+use super::gaps::Ticks;
 use super::stamps::Stamps;
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Stamp, Trace};
@@ -40,6 +41,8 @@ pub struct Disturbances {
     each: BTreeMap<Held, Vec<Disturbance>>,
     /// The latest end of all up to each one.
     ends: BTreeMap<Held, Vec<f64>>,
+    /// When the timers of CPUs ticked.
+    pub ticks: Ticks,
 }
 
 impl Disturbances {
@@ -52,7 +55,7 @@ impl Disturbances {
             reader.thread(stamp, *time, &mut threads);
         }
         reader.frequencies(stamps);
-        let mut found = reader.found;
+        let mut found = Disturbances { ticks: Ticks::new(stamps), ..reader.found };
         for (held, own) in &mut found.each {
             own.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
             let mut last = f64::NEG_INFINITY;

@@ -11,6 +11,8 @@ pub mod apart;
 pub mod causes;
 mod clock;
 mod disturbance;
+mod gaps;
+mod on_cpu;
 pub mod path;
 pub mod program;
 pub mod split;
@@ -18,6 +20,7 @@ mod stages;
 pub mod stamps;
 mod streams;
 mod summary;
+pub mod tail;
 
 pub use clock::KernelClock;
 pub use stages::is_wire;
@@ -31,6 +34,9 @@ pub const QUANTILES: [f64; 8] = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0];
 pub const SLOW: f64 = 0.99;
 /// The quantile below which a message is one of the best.
 pub const BEST: f64 = 0.1;
+
+/// Of a stamp whose CPU is not known.
+pub const NO_CPU: u16 = u16::MAX;
 
 crate::options::named_enum! {
     /// Why a message was slow.
@@ -68,6 +74,8 @@ crate::options::named_enum! {
         Retransmission = "retransmission",
         /// Neither kernel had it.
         Wire = "between the hosts (adapter, wire, switch or interrupt)",
+        /// The same of other CPUs at the same time.
+        GapOfAll = "gap on all CPUs at once (hypervisor or firmware)",
         /// Nothing ran that the kernel knows of.
         Gap = "gap on one CPU (hypervisor, firmware or an interrupt without a trace point)",
         /// None of these.
@@ -124,6 +132,10 @@ pub struct Explanation {
     /// [`QUANTILES`]; empty where that was not stamped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batches: Vec<Vec<f64>>,
+    /// Packets that GRO made one of, of which a message of each leg was the last, by
+    /// [`QUANTILES`]; empty where that was not stamped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<Vec<f64>>,
     /// The slow messages.
     pub slow: Slow,
     /// The slowest ones, each in detail.
@@ -133,6 +145,10 @@ pub struct Explanation {
     /// Where each end has a kernel of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<Apart>,
+    /// Why the kernel stamped the sockets of the run alone (SO_TIMESTAMPING); empty: it stamped the
+    /// way of messages.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub not_traced: String,
 }
 
 /// Two ends of which each has a kernel of its own.
@@ -162,6 +178,10 @@ pub struct StageFigures {
     pub best_ns: f64,
     /// Mean of the slow messages, of which the stages add up.
     pub slow_ns: f64,
+    /// Mean of the time in which the thread or the kernel that works in it had a CPU; `None`: an
+    /// adapter or a queue works, or it is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_cpu_ns: Option<f64>,
     /// CPUs on which it ended, and how many messages on each.
     pub cpus: Vec<(u32, u64)>,
 }
@@ -177,6 +197,16 @@ pub struct Slow {
     pub causes: Vec<(Named, u64)>,
 }
 
+impl Slow {
+    /// With the most frequent cause first, and last what is not explained.
+    fn new(count: u64, above_ns: f64, mut causes: Vec<(Named, u64)>) -> Slow {
+        causes.sort_by_key(|(named, count)| {
+            (named.cause == Cause::Unexplained, std::cmp::Reverse(*count))
+        });
+        Slow { count, above_ns, causes }
+    }
+}
+
 /// A slow message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlowMessage {
@@ -189,7 +219,8 @@ pub struct SlowMessage {
     /// What it took.
     pub total_ns: f64,
     /// Its stages and the CPU at the end of each, in the order of [`Explanation::stages`] without
-    /// the last.
+    /// the last; none where messages were not split.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<(f64, u32)>,
     /// Why.
     pub cause: Named,

@@ -159,6 +159,14 @@ const BYPASSED: &[Step] = &[
     step(Kind::Arrived, "way and poll", Half::Receive, Match::Numbered),
 ];
 
+/// What the kernel stamps of a socket's messages for any user.
+const STAMPED_SOCKET: &[Step] = &[
+    step(Kind::TxQueue, "call, transport and IP send", Half::Send, Match::Flow),
+    step(Kind::TxDriver, "device queue (qdisc) and driver", Half::Send, Match::Flow),
+    step(Kind::RxHost, "wire and interrupt", Half::Receive, Match::Flow),
+    step(Kind::Arrived, "IP and transport receive, wake-up and copy", Half::Receive, Match::Flow),
+];
+
 /// The way of a case's messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
@@ -187,6 +195,12 @@ impl Way {
         let followed = profile.followed?;
         let kernels = Kernels::One;
         Some(Way { path, steps: steps(path), followed, framing, is_scheduled, kernels })
+    }
+
+    /// The same by what the kernel stamps of a socket for any user.
+    #[must_use]
+    pub fn by_sockets(self) -> Way {
+        Way { steps: STAMPED_SOCKET, ..self }
     }
 
     /// Whether the program stamps where they are.

@@ -1,9 +1,10 @@
 //! Messages that pass by the kernel: the program's own stamps of their posts and arrivals, and the
 //! kernel's of threads that waited for them.
 
+use super::NO_CPU;
 use super::clock::KernelClock;
 use super::path::{Match, Way};
-use super::stamps::{Found, Positions, Stamps, reversed};
+use super::stamps::{End, Found, Positions, Stamps, reversed};
 use crate::clock::{Ticks, Timebase};
 use crate::host::trace::{Kind, Stamp, Trace};
 use crate::sample::Sample;
@@ -68,6 +69,49 @@ pub fn add(
     }
     trace.stamps.sort_by_key(|stamp| stamp.time_ns);
     Some(tid)
+}
+
+/// Who a thread is by the first of its rows, where it did no more than say so.
+pub fn end(trace: &Trace, rows: &[Row]) -> Option<End> {
+    let first = rows.first()?;
+    Some(End { tid: kernels(trace, first.order), cpu: first.flags.0 as u16 })
+}
+
+/// Adds the stamps of a socket of an end, which [`crate::loops::socket_stamped::SocketStamped`] has
+/// kept in these rows. `room`: the most that it could keep.
+pub fn add_socket(
+    trace: &mut Trace,
+    role: Role,
+    (rows, room): (&[Row], usize),
+    time: &Timebase,
+    clock: &KernelClock,
+) {
+    let Some((first, rows)) = rows.split_first() else { return };
+    let there = flow_of(0);
+    let (sent, taken) = match role {
+        Role::Server => (reversed(there), there),
+        Role::Client | Role::Node => (there, reversed(there)),
+    };
+    let stamps = rows.iter().flat_map(|row| {
+        let found =
+            if row.submit.0 == 0 { 0 } else { clock.monotonic_ns(time.local(row.submit).0) };
+        let kinds = [
+            (row.intended.0, Kind::TxQueue, sent, NO_CPU),
+            (row.complete.0, Kind::TxDriver, sent, NO_CPU),
+            (row.receive.0, Kind::RxHost, taken, NO_CPU),
+            (found, Kind::Arrived, taken, row.flags.0 as u16),
+        ];
+        kinds.into_iter().filter(|(time_ns, ..)| *time_ns != 0).map(|(time_ns, kind, flow, cpu)| {
+            let (tid, number, length) = (first.order, 0, 1);
+            Stamp { time_ns, tid, flow, number, length, cpu, kind, in_kernel_thread: false }
+        })
+    });
+    trace.stamps.extend(stamps);
+    if rows.len() + 1 >= room {
+        let last = trace.stamps.last().map(|stamp| stamp.time_ns);
+        trace.full_ns = [trace.full_ns, last].into_iter().flatten().min();
+    }
+    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
 }
 
 /// Adds when the adapter read each message, where a thread wrote the time into it until then.

@@ -37,6 +37,8 @@ pub struct Split {
     pub ahead: Vec<u32>,
     /// Packets of the poll that took it from the device of each leg, where that was stamped.
     pub batches: Vec<Option<u32>>,
+    /// Packets that GRO had merged when the stack took it, of each leg where that was stamped.
+    pub merged: Vec<Option<u32>>,
 }
 
 /// What became of the messages of a round.
@@ -127,6 +129,7 @@ fn split(
                 cpus,
                 threads: message.threads,
                 batches: message.legs.iter().map(|leg| polls.batch(way, leg)).collect(),
+                merged: message.legs.iter().map(|leg| merged(way, leg, stamps.all)).collect(),
                 stamps: message.range,
                 ahead: message.ahead,
             }),
@@ -160,6 +163,22 @@ impl<'a> Polls<'a> {
         let end = own.get(own.partition_point(|end| *end <= taken))?;
         Some(self.all[*end].length)
     }
+}
+
+/// Packets that GRO made one of before the stack took that of a message of this leg: those of its
+/// flow that the CPU handed to GRO since the stack took one before.
+fn merged(way: &Way, leg: &[Option<usize>], all: &[Stamp]) -> Option<u32> {
+    let of_kind = |kind| {
+        let at = way.steps.iter().position(|step| step.kind == kind)?;
+        leg.get(at).copied().flatten()
+    };
+    let (last, taken) = (of_kind(Kind::Gro)?, of_kind(Kind::Receive)?);
+    let end = &all[taken];
+    let is_own = |one: &&Stamp| one.flow == end.flow && one.cpu == end.cpu && one.length > 0;
+    let before = all[..taken].iter().rev().take(MOST_MERGED).filter(is_own);
+    let own = before.take_while(|one| one.kind != Kind::Receive);
+    let count = own.filter(|one| one.kind == Kind::Gro).count() as u32;
+    (last < taken && count > 0).then_some(count)
 }
 
 /// The stamps of both legs of a message that is on the way alone; `None`: where one of them begins
@@ -287,6 +306,10 @@ fn present(rounds: &[FoundRound], way: &Way) -> Vec<Vec<bool>> {
     };
     (0..way.legs()).map(of_leg).collect()
 }
+
+/// Stamps before that of the stack among which those of merged packets are looked for: GRO merges
+/// at most 64 KiB, 44 packets, and other stamps lie between.
+const MOST_MERGED: usize = 1024;
 
 /// Stamps are whole nanoseconds, and two of a coarse clock may be one reading.
 const ROUNDING_NS: f64 = 1.0;

@@ -38,7 +38,8 @@ pub(super) fn definitions(present: &[Vec<bool>], way: &Way) -> Vec<StageDef> {
     let last = present.len().saturating_sub(1);
     for (leg, present) in present.iter().enumerate() {
         let mut waiting: Vec<&str> = Vec::new();
-        if leg == 1 && !way.is_stamped_by_program() && !passes(steps, present, Kind::SysExit) {
+        let returns = steps.iter().any(|step| step.kind == Kind::SysExit);
+        if leg == 1 && returns && !passes(steps, present, Kind::SysExit) {
             waiting.push("return");
         }
         for (number, (step, is_present)) in steps.iter().zip(present).enumerate() {

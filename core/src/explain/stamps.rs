@@ -39,6 +39,13 @@ impl Owners {
     }
 }
 
+/// A thread that measures: its number as the kernel stamps it, and its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    pub tid: u32,
+    pub cpu: u16,
+}
+
 /// The stamps of a round in the time of its samples.
 pub struct Stamps<'a> {
     pub all: &'a [Stamp],

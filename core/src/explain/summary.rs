@@ -3,11 +3,14 @@
 use super::apart::Kernels;
 use super::causes::{Evidence, cause};
 use super::disturbance::Disturbances;
+use super::on_cpu::OffCpu;
 use super::path::{Half, Way, begin};
-use super::split::{RoundSplit, StageDef, split_rounds};
+use super::split::{RoundSplit, Split, StageDef, split_rounds};
 use super::stamps::{Owners, Stamps};
-use super::{Apart, Cause, Named};
-use super::{BEST, Explanation, KernelClock, QUANTILES, SLOW, Slow, SlowMessage, StageFigures};
+use super::{
+    Apart, BEST, Explanation, KernelClock, NO_CPU, Named, QUANTILES, SLOW, Slow, SlowMessage,
+    StageFigures,
+};
 use crate::host::trace::{Kind, Trace};
 use crate::plan::Followed;
 use crate::sample::RoundSamples;
@@ -140,7 +143,8 @@ impl Explainer {
             stages: figures.stages,
             total: figures.total,
             queues: queues(&all, &way),
-            batches: batches(&all, &way),
+            batches: batches(&all, &way, |message| &message.batches),
+            merged: batches(&all, &way, |message| &message.merged),
             slow: slow_of_all,
             slowest,
             missing: missing.to_vec(),
@@ -148,6 +152,7 @@ impl Explainer {
                 bound_ns: self.traced.iter().map(|round| round.bound_ns).fold(0.0, f64::max),
                 refused: tracing.refused.map(str::to_owned),
             }),
+            not_traced: String::new(),
         })
     }
 }
@@ -186,6 +191,8 @@ fn messages<'a>(done: &'a Done<'a>) -> impl Iterator<Item = Message<'a>> {
 struct Probes {
     each_ns: f64,
     stamps: f64,
+    /// The stages that have it.
+    costly: Vec<bool>,
 }
 
 impl Probes {
@@ -194,9 +201,10 @@ impl Probes {
             .iter()
             .map(|message| message.done.split.messages[message.number].stamps.len())
             .sum();
-        let own = stages.len().saturating_sub(1).max(1) as f64;
+        let is_costly = costly(stages);
+        let own = is_costly.iter().filter(|is| **is).count().max(1) as f64;
         let each_ns = (difference_ns / own).clamp(0.0, most_ns);
-        Probes { each_ns, stamps: stamps as f64 / all.len().max(1) as f64 }
+        Probes { each_ns, stamps: stamps as f64 / all.len().max(1) as f64, costly: is_costly }
     }
 
     /// The stages of a message without what the stamp at the begin of each adds, and last of all
@@ -204,7 +212,7 @@ impl Probes {
     fn apart(&self, stages_ns: &[f64]) -> Vec<f64> {
         let mut own = stages_ns.to_vec();
         let mut together = 0.0;
-        for stage in own.iter_mut().skip(1) {
+        for (stage, _) in own.iter_mut().zip(&self.costly).filter(|(_, costly)| **costly) {
             let added = self.each_ns.min(*stage);
             *stage -= added;
             together += added;
@@ -212,6 +220,17 @@ impl Probes {
         own.push(together);
         own
     }
+}
+
+/// The stages behind a stamp of a probe: all but the first. Where sockets are stamped, the look for
+/// a message is what costs.
+fn costly(stages: &[StageDef]) -> Vec<bool> {
+    let by_sockets = stages.iter().any(|stage| stage.kind == Some(Kind::TxQueue));
+    let is_costly = |(number, stage): (usize, &StageDef)| match by_sockets {
+        true => stage.kind == Some(Kind::Arrived),
+        false => number > 0,
+    };
+    stages.iter().enumerate().map(is_costly).collect()
 }
 
 /// Figures of all stages.
@@ -234,6 +253,7 @@ impl Figures {
         let (best_ns, slow_ns) = (at(totals, BEST)?, at(totals, SLOW)?);
         let apart: Vec<Vec<f64>> =
             all.iter().map(|message| probes.apart(message.stages_ns)).collect();
+        let on_cpu = on_cpu(defs, all, tracing);
         let is_best = |message: &Message<'_>| message.total_ns <= best_ns;
         let is_slow = |message: &Message<'_>| message.total_ns > slow_ns;
         let mean = |is: &dyn Fn(&Message<'_>) -> bool, value: &dyn Fn(usize) -> f64| {
@@ -252,6 +272,7 @@ impl Figures {
                 quantiles_ns: quantiles(&sorted),
                 best_ns: mean(&is_best, &value),
                 slow_ns: mean(&is_slow, &value),
+                on_cpu_ns: def.and_then(|_| on_cpu_ns(&on_cpu, &apart, number)),
                 cpus: def.map_or_else(Vec::new, |_| cpus(all, number)),
             }
         };
@@ -271,6 +292,28 @@ impl Figures {
     }
 }
 
+/// The CPU time of each stage of each message; nothing where threads' switches were not stamped.
+fn on_cpu(defs: &[StageDef], all: &[Message<'_>], tracing: &Tracing<'_>) -> Vec<Vec<Option<f64>>> {
+    if !tracing.trace_points.iter().any(|(kind, _)| *kind == Kind::Switch) {
+        return Vec::new();
+    }
+    let mut rounds: BTreeMap<u32, OffCpu> = BTreeMap::new();
+    let one = |message: &Message<'_>| {
+        let Done { round, stamps, split } = message.done;
+        let off = rounds.entry(round.samples.round).or_insert_with(|| OffCpu::new(stamps));
+        off.of_stages(defs, &split.messages[message.number])
+    };
+    all.iter().map(one).collect()
+}
+
+/// The mean of a stage, at most what it has without the probes.
+fn on_cpu_ns(on_cpu: &[Vec<Option<f64>>], apart: &[Vec<f64>], number: usize) -> Option<f64> {
+    let own = on_cpu.iter().zip(apart);
+    let own = own.map(|(on, stages)| on[number].map(|ns| ns.min(stages[number])));
+    let sum = own.sum::<Option<f64>>().filter(|_| !on_cpu.is_empty())?;
+    Some(sum / on_cpu.len() as f64)
+}
+
 /// How many messages were in the sockets when one came; nothing where they go one at a time, or
 /// pass no socket.
 fn queues(all: &[Message<'_>], way: &Way) -> Vec<Vec<f64>> {
@@ -286,12 +329,11 @@ fn queues(all: &[Message<'_>], way: &Way) -> Vec<Vec<f64>> {
     (0..way.legs()).map(of_leg).collect()
 }
 
-/// How many packets the polls took that took messages from their device; nothing where none was
-/// stamped.
-fn batches(all: &[Message<'_>], way: &Way) -> Vec<Vec<f64>> {
+/// How many packets came together with a message, of each leg; nothing where that was not stamped.
+fn batches(all: &[Message<'_>], way: &Way, of: impl Fn(&Split) -> &[Option<u32>]) -> Vec<Vec<f64>> {
     let of_leg = |leg: usize| {
         let own = all.iter().filter_map(|message| {
-            message.done.split.messages[message.number].batches.get(leg).copied().flatten()
+            of(&message.done.split.messages[message.number]).get(leg).copied().flatten()
         });
         quantiles(&sorted(own.map(f64::from)))
     };
@@ -316,6 +358,7 @@ fn cpus(all: &[Message<'_>], number: usize) -> Vec<(u32, u64)> {
         let cpu = message.done.split.messages[message.number].cpus[number];
         *counts.entry(u32::from(cpu)).or_insert(0) += 1;
     }
+    counts.remove(&u32::from(NO_CPU));
     let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(cpu, count)| (std::cmp::Reverse(*count), *cpu));
     counts
@@ -350,13 +393,8 @@ fn slow_messages(
             covered,
         });
     }
-    let mut causes: Vec<(Named, u64)> = counts.into_iter().collect();
-    // What is not explained comes last.
-    causes.sort_by_key(|(named, count)| {
-        (named.cause == Cause::Unexplained, std::cmp::Reverse(*count))
-    });
     detailed.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     detailed.truncate(MOST_SLOWEST);
-    let count = slow.len() as u64;
-    (Slow { count, above_ns: figures.slow_ns, causes }, detailed)
+    let causes = counts.into_iter().collect();
+    (Slow::new(slow.len() as u64, figures.slow_ns, causes), detailed)
 }

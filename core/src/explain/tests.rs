@@ -154,6 +154,42 @@ fn stages_are_the_times_between_stamps_and_add_up_to_the_measured_time() {
 }
 
 #[test]
+fn stamps_of_sockets_split_a_message_and_only_its_looks_cost() {
+    let sockets = |at: u64, flow, cpu| {
+        let kinds = [Kind::TxQueue, Kind::TxDriver, Kind::RxHost, Kind::Arrived];
+        let times = kinds.into_iter().zip([at + 800, at + 900, at + 1_200, at + 3_200]);
+        times.map(move |(kind, at)| Stamp { cpu, ..stamp(at, kind, CLIENT, flow) })
+    };
+    let (mut samples, mut stamps) = (Vec::new(), Vec::new());
+    for number in 0..100 {
+        let at = 1_000 + number * 10_000;
+        stamps.extend(sockets(at, THERE, 1).chain(sockets(at + 3_200, BACK, 0)));
+        let (none, end) = (f64::NAN, (at + 6_500) as f64);
+        samples.push(Sample::new(number, 64, [none, at as f64, none, end, none], Flags::default()));
+    }
+    let trace = Trace { stamps, ..Trace::default() };
+    let (mut explainer, way) = (Explainer::default(), way(Followed::Alone).by_sockets());
+    let untraced: Vec<Sample> = samples
+        .iter()
+        .map(|sample| Sample { receive_ns: sample.receive_ns - 1_000.0, ..*sample })
+        .collect();
+    explainer.add_untraced(&RoundSamples { run: 0, round: 0, samples: untraced }, &way);
+    let (clock, owners) = (clock(), Owners::default());
+    let samples = RoundSamples { run: 1, round: 0, samples };
+    explainer.add(RoundTrace { samples, trace, clock, owners, bound_ns: 0.0 });
+    let kinds = [Kind::TxQueue, Kind::TxDriver, Kind::RxHost, Kind::Arrived];
+    let trace_points = kinds.map(|kind| (kind, kind.name()));
+    let tracing =
+        Tracing { way, trace_points: &trace_points, missing: &[], sees_all: false, refused: None };
+    let found = explainer.explain(&tracing).unwrap();
+    let best: Vec<f64> = found.stages.iter().map(|stage| stage.best_ns).collect();
+    let leg = [800.0, 100.0, 300.0, 1_500.0];
+    assert_eq!(best, [&leg[..], &leg, &[100.0, 1_000.0]].concat());
+    assert_eq!((found.messages, found.incomplete), (100, 0));
+    assert!(found.stages.iter().all(|stage| stage.on_cpu_ns.is_none()));
+}
+
+#[test]
 fn messages_without_a_stamp_or_with_stamps_out_of_order_are_left_out_and_counted() {
     let (samples, mut trace) = round(10, |_| None, Vec::new());
     let of_message = |number: usize, kind: Kind| {

@@ -16,6 +16,7 @@ pub mod one_sided;
 pub mod payload;
 pub mod plain;
 pub mod schedule;
+pub mod socket_stamped;
 pub mod stamped;
 pub mod stamper;
 pub mod waiter;

@@ -19,9 +19,9 @@ pub const MOST_STAMPS: usize = 1 << 18;
 
 /// An end that stamps.
 ///
-/// Its rows: the first has the number of the thread in `order`. Each other one is a post (`submit`
-/// before it, `complete` when it has returned) or an arrival (`receive` when the poll that found it
-/// has returned), with the message's number in `order` and the CPU in `flags`.
+/// Its rows: the first has the number of the thread in `order`, and the CPU in `flags`. Each other
+/// one is a post (`submit` before it, `complete` after it) or an arrival (`receive` when
+/// its poll has returned), with the message's number in `order` and the CPU in `flags`.
 pub struct Stamped {
     inner: Box<dyn Endpoint>,
     source: Source,
@@ -29,11 +29,13 @@ pub struct Stamped {
     used: usize,
 }
 
-/// Writes the number of this thread into the first row: which stamps of the kernel are its own.
+/// Writes the number of this thread and its CPU into the first row: which stamps of the kernel are
+/// its own.
 pub fn identify(memory: &mut Arena) {
     let (rows, progress) = memory.writer();
     if let Some(first) = rows.first_mut() {
         first.order = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        first.flags = Flags(rustix::thread::sched_getcpu() as u32);
         progress.used(1);
     }
 }

@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 use crate::explain::Explanation;
+use crate::explain::tail::TailCauses;
 pub use crate::host::together::{CauseFigures, InterruptCount, Kind, ShownGap, Together};
 pub use crate::host::{Environment, Noise};
 use crate::plan::CpuPair;
@@ -76,6 +77,9 @@ pub struct Record {
     /// Why messages took what they took, where the command was `explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
+    /// Why slow messages of each run were slow, where that was asked for (`--causes`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tails: Vec<TailCauses>,
     /// The `samples.parquet` that was written with this; `None` where only printed, or older.
     pub samples: Option<SamplesFile>,
     /// SHA-256 of its own file; empty before it is written.

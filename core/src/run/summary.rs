@@ -51,6 +51,7 @@ pub fn record(
         clocks: Vec::new(),
         together: None,
         explanation: None,
+        tails: Vec::new(),
         samples: None,
     }
 }

@@ -422,8 +422,12 @@ pub trait Endpoint: Any + Send {
         None
     }
 
-    /// A second handle on the same connection, for another thread that receives while this one
-    /// sends; `None` where a connection belongs to one thread.
+    /// The socket of a connection, of which the kernel may stamp messages; `None`: it is none.
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// A second handle, for a thread that receives while this one sends; `None`: there is none.
     fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         None
     }

@@ -4,7 +4,7 @@
 use super::rows::{Observable, Observer, RunContext};
 use super::selection::{Selected, Selection};
 use super::{ExportError, Rows};
-use crate::explain::SlowMessage;
+use crate::explain::{NO_CPU, SlowMessage};
 use crate::options::Named;
 use crate::order::Ordered;
 use crate::record::schema::{Record, Round, Run};
@@ -214,7 +214,7 @@ fn stages(record: &Record, run: u32, round: u32, part: &RoundSamples) -> Vec<Spa
                 name: stage.name.clone(),
                 arguments: json!({
                     "sequence": one.sequence,
-                    "cpu": cpu,
+                    "cpu": (*cpu != u32::from(NO_CPU)).then_some(cpu),
                     "ends_at": stage.ends_at,
                     "cause": one.cause.cause.name(),
                     "who": one.cause.who,

@@ -1,6 +1,6 @@
 //! The slowest messages, each as an icicle: the message, its two ways, who works, the stages.
 
-use crate::explain::{Explanation, SlowMessage, StageFigures};
+use crate::explain::{Explanation, NO_CPU, SlowMessage, StageFigures};
 use crate::record::schema::Record;
 use crate::report::escape::escaped;
 use crate::report::number::{PERCENT, fixed, time};
@@ -50,7 +50,8 @@ fn message(found: &Explanation, one: &SlowMessage) -> Message {
     let own = found.stages.iter().zip(&one.stages);
     let stages = own.map(|(stage, (ns, cpu))| {
         let share = fixed(ns / one.total_ns * PERCENT, 1);
-        [format!("{} {}", arrow(stage), stage.name), time(*ns), share, cpu.to_string()]
+        let cpu = if *cpu == u32::from(NO_CPU) { "-".to_owned() } else { cpu.to_string() };
+        [format!("{} {}", arrow(stage), stage.name), time(*ns), share, cpu]
     });
     Message { title, svg: drawing(found, one), stages: stages.collect() }
 }

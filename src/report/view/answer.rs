@@ -30,6 +30,7 @@ pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
         lines.extend(latencies(record));
     }
     lines.truncate(MOST);
+    lines.extend(super::tail::answer(record).take(MOST));
     let says_times = record.runs.iter().any(|run| !run.figures.is_empty());
     lines.extend(noise(&record.noise, &record.hosts).filter(|_| says_times && !lines.is_empty()));
     lines

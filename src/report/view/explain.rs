@@ -3,7 +3,7 @@
 
 use crate::explain::apart::cpu_name;
 use crate::explain::split::GENERATOR;
-use crate::explain::{Apart, Cause, Explanation, QUANTILES, StageFigures, is_wire};
+use crate::explain::{Apart, Cause, Explanation, QUANTILES, Slow, StageFigures, is_wire};
 use crate::record::schema::Record;
 use crate::report::model::{Cell, Column, Note, Row, Section, Show, Table};
 use crate::report::number::{PERCENT, US, count, short, time};
@@ -31,7 +31,7 @@ pub fn section(record: &Record) -> Option<Section> {
     let found = record.explanation.as_ref()?;
     let section = Section::new("explain", "Where the time goes");
     let notes = notes(found).into_iter().map(Note::from).collect();
-    let causes = causes(found);
+    let causes = causes(&found.slow);
     let tables = [best_case(found), stages(found)].into_iter().chain(causes).collect();
     Some(Section { notes, tables, ..section })
 }
@@ -57,16 +57,21 @@ fn slow(found: &Explanation) -> Vec<String> {
         time(median(worst)),
         time(median(&found.total)),
     )];
-    let named = by_cause(found).into_iter().take(MOST_NAMED).map(|one| {
-        let who = one.who.first().map_or_else(String::new, |(who, _)| format!(", mostly {who}"));
-        let who = if one.who.len() == 1 { who.replace(", mostly ", ", ") } else { who };
-        format!("{} of {}: {}{who}", count(one.number), found.slow.count, one.cause.name())
-    });
-    let named: Vec<String> = named.collect();
+    let named = named(&found.slow);
     if !named.is_empty() {
-        all.push(format!("Causes of slow messages: {}.", named.join("; ")));
+        all.push(format!("Causes of slow messages: {named}."));
     }
     all
+}
+
+/// The most frequent causes, each with how many messages and who; empty where none was slow.
+pub(super) fn named(slow: &Slow) -> String {
+    let named = by_cause(slow).into_iter().take(MOST_NAMED).map(|one| {
+        let who = one.who.first().map_or_else(String::new, |(who, _)| format!(", mostly {who}"));
+        let who = if one.who.len() == 1 { who.replace(", mostly ", ", ") } else { who };
+        format!("{} of {}: {}{who}", count(one.number), slow.count, one.cause.name())
+    });
+    named.collect::<Vec<_>>().join("; ")
 }
 
 /// The slow messages of a cause.
@@ -78,9 +83,9 @@ struct OfCause<'a> {
 }
 
 /// The causes, the most frequent first and what is not explained last.
-fn by_cause(found: &Explanation) -> Vec<OfCause<'_>> {
+fn by_cause(slow: &Slow) -> Vec<OfCause<'_>> {
     let mut all: Vec<OfCause<'_>> = Vec::new();
-    for (named, number) in &found.slow.causes {
+    for (named, number) in &slow.causes {
         let who = (named.who.as_str(), *number);
         match all.iter_mut().find(|one| one.cause == named.cause) {
             Some(known) => {
@@ -109,6 +114,9 @@ fn way(stage: &StageFigures) -> &'static str {
 /// What the stages are worth.
 fn notes(found: &Explanation) -> Vec<String> {
     let left_out = found.incomplete + found.disordered + found.beyond;
+    if !found.not_traced.is_empty() {
+        return by_sockets(found, left_out);
+    }
     let of_all = left_out + found.messages;
     let mut all = vec![
         format!(
@@ -159,6 +167,32 @@ fn apart(found: &Apart) -> String {
     }
 }
 
+/// The same where the kernel stamped the sockets alone.
+fn by_sockets(found: &Explanation, left_out: u64) -> Vec<String> {
+    vec![
+        format!(
+            "the kernel stamped these sockets alone (SO_TIMESTAMPING): {}; with these rights \
+             explain has the stages within the kernel, wake-ups, CPUs and the causes of slow \
+             messages",
+            found.not_traced
+        ),
+        format!(
+            "{} split; left out: {} without a stamp or out of order, and each before which stamps \
+             are read",
+            counted(found.messages as usize, "message"),
+            count(left_out),
+        ),
+        format!(
+            "stamping costs: p50 {} with and {} without, rounds in turns: factor {:.2}; the \
+             kernel's clock is known to {:.0} ns",
+            time(median(&found.total)),
+            time(found.untraced_p50_ns),
+            found.factor,
+            found.anchor_ns
+        ),
+    ]
+}
+
 /// What each CPU spends on a message, by the best case: later ones hold what disturbed them. A
 /// stage that ended on several CPUs is shared as its messages are.
 fn work(stages: &[StageFigures]) -> Option<String> {
@@ -186,6 +220,7 @@ fn queues(found: &Explanation) -> Vec<String> {
     let all = [
         ("messages that one finds in the socket buffer of", &found.queues),
         ("packets of the NAPI poll that takes a message from the device of", &found.batches),
+        ("packets that GRO makes one of, with a message of", &found.merged),
     ];
     let of_leg = |(end, quantiles): (&str, &Vec<f64>)| {
         let at = |p: f64| {
@@ -267,7 +302,7 @@ fn best_case(found: &Explanation) -> Table {
                 ends_at.into(),
             ]));
         }
-        let name = if sends { "send" } else { "receive" };
+        let name = if sends { "send in all" } else { "receive in all" };
         // One way the server sends nothing and the client receives nothing.
         let works = |is_server: bool| goes_back || is_server != sends;
         let [client, server] = [false, true].map(|is_server| match works(is_server) {
@@ -300,6 +335,10 @@ fn stages(found: &Explanation) -> Table {
     let mut columns = vec![column("way", "", false), column("stage", "", false)];
     columns.extend(QUANTILES.iter().map(|p| column(&format!("p{}", p * 100.0), "us", true)));
     columns.push(column("slow mean", "us", true));
+    let on_cpu = found.stages.iter().filter_map(|stage| stage.on_cpu_ns).reduce(|a, b| a + b);
+    if on_cpu.is_some() {
+        columns.push(column("CPU time mean", "us", true));
+    }
     columns.push(column("CPU", "", false));
     let goes_back = found.stages.iter().any(|one| one.leg == 1);
     let both = if goes_back { "both" } else { "there" };
@@ -314,13 +353,16 @@ fn stages(found: &Explanation) -> Table {
         let mut cells: Vec<Cell> = vec![way.into(), stage.name.as_str().into()];
         cells.extend(stage.quantiles_ns.iter().map(|ns| us(*ns)));
         cells.push(us(stage.slow_ns));
-        cells.push(cpus(stage).into());
+        cells.extend(on_cpu.map(|_| stage.on_cpu_ns.map_or(Cell::None, us)));
+        cells.push(Some(cpus(stage)).filter(|cpus| !cpus.is_empty()).into());
         row(cells)
     };
     let mut rows: Vec<Row> = found.stages.iter().map(stage).collect();
     let mut total: Vec<Cell> = vec![both.into(), "total".into()];
     total.extend(found.total.quantiles_ns.iter().map(|ns| us(*ns)));
-    total.extend([us(found.total.slow_ns), Cell::None]);
+    total.push(us(found.total.slow_ns));
+    total.extend(on_cpu.map(us));
+    total.push(Cell::None);
     rows.push(row(total));
     let caption = "percentiles of each stage alone; means add up, percentiles do not".into();
     Table { id: "explain-stages".into(), caption, columns, rows, ..Table::default() }
@@ -337,15 +379,15 @@ fn cpus(stage: &StageFigures) -> String {
 }
 
 /// The causes of slow messages; `None`: there are none.
-fn causes(found: &Explanation) -> Option<Table> {
+pub(super) fn causes(slow: &Slow) -> Option<Table> {
     let columns = vec![
         column("cause of slow messages", "", false),
         column("which", "", false),
         column("messages", "", true),
         column("share", "%", true),
     ];
-    let rows = by_cause(found).into_iter().map(|one| {
-        let share = one.number as f64 / found.slow.count.max(1) as f64 * PERCENT;
+    let rows = by_cause(slow).into_iter().map(|one| {
+        let share = one.number as f64 / slow.count.max(1) as f64 * PERCENT;
         let each = one.who.iter().take(MOST_NAMED).map(|(who, number)| match one.who.len() {
             1 => (*who).to_owned(),
             _ => format!("{who}: {number}"),
@@ -364,11 +406,7 @@ fn causes(found: &Explanation) -> Option<Table> {
     });
     let rows: Vec<Row> = rows.collect();
     let caption = Note::new(
-        format!(
-            "{} above p99 ({})",
-            counted(found.slow.count as usize, "message"),
-            time(found.slow.above_ns)
-        ),
+        format!("{} above p99 ({})", counted(slow.count as usize, "message"), time(slow.above_ns)),
         Show::Everywhere,
     );
     let table = Table { id: "explain-causes".into(), caption, columns, rows, ..Table::default() };

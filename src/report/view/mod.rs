@@ -20,6 +20,7 @@ mod rounds;
 mod runs;
 mod study;
 mod sweep;
+mod tail;
 mod together;
 
 pub use citation::citation;
@@ -36,6 +37,7 @@ pub use rounds::section as rounds;
 pub use runs::section as runs;
 pub use study::section as study;
 pub use sweep::section as sweep;
+pub use tail::section as tail_causes;
 pub use together::{
     answer as together_answer, is_of_messages, notes as together_notes, section as together,
 };

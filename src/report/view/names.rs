@@ -20,7 +20,8 @@ fn own_words(labels: &[&str]) -> Vec<Option<String>> {
     let is_shared = |word: &&str| split.iter().all(|label| label.contains(word));
     let own = |label: &Vec<&str>| -> String {
         let own: Vec<&str> = label.iter().copied().filter(|word| !is_shared(word)).collect();
-        own.join(" ")
+        // That of a series stands before a colon.
+        own.join(" ").trim_end_matches(':').to_owned()
     };
     let own: Vec<String> = split.iter().map(own).collect();
     let is_unique = |name: &String| own.iter().filter(|other| *other == name).count() == 1;
@@ -58,6 +59,13 @@ mod tests {
         assert_eq!(sizes, ["64 B", "65536 B"], "a number keeps its unit");
         let rates = own(&["oneway shm busy 64 B at 50000/s", "oneway shm busy 64 B at 100000/s"]);
         assert_eq!(rates, ["50000/s", "100000/s"]);
+    }
+
+    #[test]
+    fn a_series_has_its_name_without_the_colon() {
+        let labels = ["untraced: latency tcp", "traced: latency tcp"];
+        let own: Vec<String> = own_words(&labels).into_iter().map(Option::unwrap).collect();
+        assert_eq!(own, ["untraced", "traced"]);
     }
 
     #[test]

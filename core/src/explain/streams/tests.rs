@@ -215,6 +215,28 @@ fn a_call_that_goes_on_in_another_page_and_what_interrupts_it_are_no_other_messa
 }
 
 #[test]
+fn packets_that_became_one_are_counted_since_the_stack_took_one_before() {
+    let samples = [sample(0, [0, 1000, 4000]), sample(1, [0, 1010, 4100])];
+    let next = BASE.wrapping_add(100);
+    let mut stamps = vec![
+        stamp(900, Kind::Gro, CLIENT, THERE, [BASE.wrapping_sub(32), 32]),
+        stamp(910, Kind::Receive, CLIENT, THERE, [BASE.wrapping_sub(32), 32]),
+        stamp(1005, Kind::Send, CLIENT, THERE, [BASE, 0]),
+        stamp(1015, Kind::Send, CLIENT, THERE, [next, 0]),
+        stamp(1120, Kind::Gro, CLIENT, THERE, [BASE, 100]),
+        stamp(1121, Kind::Gro, SERVER, BACK, [7, 100]),
+        stamp(1122, Kind::Gro, CLIENT, THERE, [next, 100]),
+        stamp(2000, Kind::Copied, SERVER, THERE, [BASE.wrapping_add(200), 0]),
+    ];
+    let segment = segment(1100, CLIENT, THERE, BASE, [0, 200]);
+    stamps.extend(segment.into_iter().filter(|stamp| stamp.kind != Kind::NetifRx));
+    let way = way(KernelPath::Segments, Followed::OneWay, false);
+    let found = splits(&samples, &trace(stamps), &way);
+    let merged: Vec<_> = found.messages.iter().map(|message| &message.merged[..]).collect();
+    assert_eq!(merged, [[Some(2)], [Some(2)]]);
+}
+
+#[test]
 fn a_datagram_that_was_dropped_does_not_shift_those_behind_it() {
     let (mut samples, mut stamps) = (Vec::new(), Vec::new());
     for number in 0..4_u32 {

@@ -62,6 +62,21 @@ fn a_stopped_process_an_interrupt_and_a_gap_are_told_apart() {
 }
 
 #[test]
+fn a_gap_in_which_the_tick_of_another_cpu_was_held_up_is_one_of_all() {
+    // The client's CPU ticks every 90 us; one tick was due in the gap of the server's.
+    let ticks = |ready: u64, held_up: u64| {
+        let due = ready + 5_000;
+        let at = (1..7).flat_map(move |number| [due - number * 90_000, due + number * 90_000]);
+        let at = at.chain([if held_up > 0 { held_up } else { due }]);
+        at.map(|at| stamp(at, Kind::TimerEntry, CLIENT, 0)).collect::<Vec<_>>()
+    };
+    let both = |ready| ticks(ready, ready + 60_400);
+    assert_eq!(cause_of(60_000, both).0, named(Cause::GapOfAll, "CPUs 0, 1"));
+    let one = |ready| ticks(ready, 0);
+    assert_eq!(cause_of(60_000, one).0, named(Cause::Gap, "CPU 1"));
+}
+
+#[test]
 fn the_networks_work_for_others_and_a_lower_frequency_are_told_apart() {
     let flood = |ready| {
         let entry = Stamp { number: 3, ..stamp(ready + 50, Kind::SoftirqEntry, SERVER, 0) };

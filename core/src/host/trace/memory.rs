@@ -24,6 +24,7 @@ const SLOTS: usize = 20;
 const ADOPTS: usize = 24;
 const NETNS: usize = 28;
 const ITSELF: usize = 32;
+const LEAST_NETWORK_NS: usize = 36;
 const POSITIONS: usize = 64;
 const POSITION_BYTES: usize = 64;
 const PORTS: usize = POSITIONS + MOST_CPUS as usize * POSITION_BYTES;
@@ -60,8 +61,9 @@ impl Memory {
         })
     }
 
-    /// Forgets all stamps, ports and processes, and says whose stamps are to be kept.
-    pub fn clear(&mut self, whose: Whose) -> Result<(), TraceError> {
+    /// Forgets all stamps, ports and processes, and says whose stamps are to be kept. SoftIRQs of the
+    /// network that are shorter than `least_network_ns` are not stamped.
+    pub fn clear(&mut self, whose: Whose, least_network_ns: u32) -> Result<(), TraceError> {
         let namespace = |name: &str| {
             let found = std::fs::metadata(format!("/proc/self/ns/{name}"));
             found.map_err(|error| TraceError::NotSupported(format!("/proc: {error}")))
@@ -76,6 +78,7 @@ impl Memory {
         self.put(CONTROLLER, &std::process::id().to_ne_bytes());
         self.put(SLOTS, &self.slots.to_ne_bytes());
         self.put(ADOPTS, &u32::from(whose == Whose::Readers).to_ne_bytes());
+        self.put(LEAST_NETWORK_NS, &least_network_ns.to_ne_bytes());
         if whose == Whose::Itself {
             self.put(ITSELF, &1_u32.to_ne_bytes());
             // The kernel's numbers of namespaces have 32 bits.

@@ -26,6 +26,10 @@ use std::io::Read;
 /// Bytes of /proc/interrupts that are read: a line of 10 bytes a CPU for each of 2000 interrupts.
 const MOST_TEXT: u64 = 16 << 20;
 
+/// Where packets are not stamped, SoftIRQs of the network are from this length on: one for a small
+/// message takes 1 to 3 us, and each message has two.
+const LEAST_NETWORK_NS: u32 = 5_000;
+
 /// The programs, made by `xtask bpf` and compressed by `build.rs`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stamps.bpf.o.z"));
 
@@ -100,6 +104,12 @@ crate::options::named_enum! {
         Arrived = "return of the poll that found it",
         /// The same: the last time that stood in a message when the adapter read it.
         Taken = "last time written before the adapter read it",
+        /// Of the kernel, by SO_TIMESTAMPING: a message reaches the device queue.
+        TxQueue = "TX SCHED stamp",
+        /// The same: the driver has it.
+        TxDriver = "TX SOFTWARE stamp",
+        /// The same: it comes.
+        RxHost = "RX SOFTWARE stamp",
     }
 }
 
@@ -109,9 +119,14 @@ impl Kind {
         matches!(self, Kind::Post | Kind::Posted | Kind::Arrived | Kind::Taken)
     }
 
+    /// Whether a program of ours at a trace point stamps it.
+    pub fn is_of_kernel(self) -> bool {
+        self as u8 <= Kind::Frequency as u8
+    }
+
     fn from_number(number: u8) -> Option<Kind> {
         let known = Kind::ALL.get(usize::from(number).checked_sub(1)?).copied();
-        known.filter(|kind| !kind.is_of_program())
+        known.filter(|kind| kind.is_of_kernel())
     }
 }
 
@@ -203,6 +218,7 @@ pub struct Tracer {
     programs: Vec<Program>,
     memory: Memory,
     missing: Vec<String>,
+    least_network_ns: u32,
 }
 
 crate::options::named_enum! {
@@ -293,7 +309,14 @@ impl Tracer {
                 Err(why) => missing.push(format!("{trace_point}{why}")),
             }
         }
-        Ok(Tracer { ebpf, programs, memory, missing })
+        Ok(Tracer { ebpf, programs, memory, missing, least_network_ns: 0 })
+    }
+
+    /// The same without short SoftIRQs of the network: where packets are not stamped, those of the
+    /// run's own messages are not told from others.
+    #[must_use]
+    pub fn with_long_network_work_only(self) -> Tracer {
+        Tracer { least_network_ns: LEAST_NETWORK_NS, ..self }
     }
 
     /// Trace points that were wanted and that this kernel lacks, or whose program it refused.
@@ -312,7 +335,7 @@ impl Tracer {
     /// # Errors
     /// The kernel refuses to attach a program.
     pub fn attach(&mut self, whose: Whose) -> Result<(), TraceError> {
-        self.memory.clear(whose)?;
+        self.memory.clear(whose, self.least_network_ns)?;
         for program in &mut self.programs {
             if program.link.is_none() {
                 let found = trace_point(&mut self.ebpf, program.function)?;

@@ -351,7 +351,7 @@ int wg_timer_exit(u64 *ctx)
 }
 
 /* Those of the network come with each message, whose packets have stamps of their own: only those
- * that had no packet of ours are stamped, when they end. */
+ * that had no packet of ours are stamped, when they end (long ones, where packets are not). */
 #define NET_TX_SOFTIRQ 2
 #define NET_RX_SOFTIRQ 3
 
@@ -373,10 +373,12 @@ INLINE void network_ends(u32 number)
 		return;
 	u64 begin = s->positions[cpu].softirq_ns;
 	s->positions[cpu].softirq_ns = 0;
-	if (!begin || s->positions[cpu].packets != s->positions[cpu].packets_before)
+	u64 now = ktime_ns();
+	if (!begin || now - begin < s->least_network_ns ||
+	    s->positions[cpu].packets != s->positions[cpu].packets_before)
 		return;
 	put(s, begin, SOFTIRQ_ENTRY, current_task(), 0, number, 0);
-	put(s, ktime_ns(), SOFTIRQ_EXIT, current_task(), 0, number, 0);
+	put(s, now, SOFTIRQ_EXIT, current_task(), 0, number, 0);
 }
 
 SEC("tp_btf/softirq_entry")
@@ -473,7 +475,6 @@ int wg_fork(u64 *ctx)
 	struct task_struct *child = (void *)ctx[1];
 	struct numbers numbers = {};
 	u32 tgid = child->tgid;
-
 	if (!s)
 		return 0;
 	if (!is_ours(s, parent->tgid)) {

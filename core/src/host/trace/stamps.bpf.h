@@ -149,7 +149,7 @@ struct shared {
 	u32 adopts; /* whether processes that read from our connections are ours */
 	u32 netns;  /* the only network namespace whose packets count; 0: all do */
 	u32 itself; /* whether `controller` is ours, from its next thread on */
-	u32 spare;
+	u32 least_network_ns; /* shorter SoftIRQs of the network are not stamped */
 	u64 reserved[3];
 	struct position positions[MOST_CPUS];
 	u8 ports[65536 / 8]; /* local ports of our sockets */

@@ -248,6 +248,10 @@ impl<W: Wire> Endpoint for MessageEndpoint<W> {
         self.wire.descriptor()
     }
 
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.wire.descriptor()
+    }
+
     fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         Some(Box::new(MessageEndpoint::new(self.wire.second()?, 1, self.size)))
     }

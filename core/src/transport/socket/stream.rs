@@ -358,6 +358,10 @@ impl Endpoint for StreamEndpoint {
         (self.prefix > 0 || self.sleeps).then(|| self.socket.as_fd())
     }
 
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
     fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         let socket = self.socket.try_clone().ok().filter(|_| self.prefix > 0)?;
         Some(Box::new(StreamEndpoint::over(socket, self.longest, 1, self.prefix)))

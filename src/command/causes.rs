@@ -1,0 +1,128 @@
+//! `--causes`: what disturbs the rounds of a command is stamped beside it, so that slow messages
+//! have causes.
+
+use super::CommandError;
+use crate::clock::{Anchor, Source, Timebase};
+use crate::control::fault::Fault;
+use crate::explain::path::{Way, copied_at};
+use crate::explain::tail::{Ends, KINDS, TailCauses, TailReader, TailRound};
+use crate::explain::{KernelClock, program};
+use crate::host::trace::{Trace, Tracer, Whose};
+use crate::options::UsageError;
+use crate::plan::{Case, Plan};
+use crate::run::{Observed, RoundObserver};
+use crate::sample::arena::Arena;
+use crate::transport::{KernelPath, Role};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Stamps what disturbs each round.
+pub struct Causes {
+    state: Mutex<State>,
+    /// The most of a case.
+    rounds: u32,
+}
+
+struct State {
+    tracer: Tracer,
+    begin: Option<Anchor>,
+    /// Where the threads of each rank say who they are.
+    threads: BTreeMap<(usize, usize), Arena>,
+    readers: BTreeMap<u32, TailReader>,
+}
+
+impl Causes {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    /// The plan's messages are none whose causes could be found, or the kernel refuses.
+    pub fn new(plan: &Plan) -> Result<Causes, CommandError> {
+        check(plan)?;
+        let tracer = Tracer::load(&KINDS, copied_at(KernelPath::None));
+        let tracer = tracer.map_err(|error| CommandError::Unable(format!("--causes: {error}")))?;
+        let tracer = tracer.with_long_network_work_only();
+        let (threads, readers) = (BTreeMap::new(), BTreeMap::new());
+        let state = State { tracer, begin: None, threads, readers };
+        Ok(Causes { state: Mutex::new(state), rounds: plan.rounds.most })
+    }
+
+    /// What was found of each run.
+    pub fn found(&self) -> Vec<TailCauses> {
+        let State { tracer, readers, .. } = &*self.state();
+        let missing = tracer.missing();
+        readers.iter().filter_map(|(run, reader)| reader.causes(*run, missing)).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Refuses what has no such messages.
+fn check(plan: &Plan) -> Result<(), UsageError> {
+    let is_followed = |case: &Case| Way::of(case).is_some();
+    ensure!(
+        plan.cases.iter().any(is_followed),
+        "--causes is not supported by {} as it is: use latency with one message at a time, oneway, \
+         load with --rate or --clients, or rpc",
+        plan.name
+    );
+    let simulated = plan.cases.iter().find(|case| case.transport.simulates_time());
+    if let Some(case) = simulated {
+        let transport = case.transport.name();
+        ensure!(false, "--causes: {transport} simulates time, and nothing disturbs it");
+    }
+    let is_alone = plan.concurrent.is_empty() && plan.pairs.is_none();
+    ensure!(is_alone, "--causes looks at one case at a time: leave out what runs at the same time");
+    Ok(())
+}
+
+fn fault(error: impl ToString) -> Fault {
+    Fault::new(error.to_string())
+}
+
+impl RoundObserver for Causes {
+    fn before(&self, _: usize, clock: Source) -> Result<(), Fault> {
+        let state = &mut *self.state();
+        // A round that failed has left its stamps.
+        state.tracer.detach().map_err(fault)?;
+        state.threads.clear();
+        state.tracer.attach(Whose::Children).map_err(fault)?;
+        state.begin = Some(KernelClock::anchor(clock));
+        Ok(())
+    }
+
+    fn after(&self, round: Observed<'_>, clock: Source, time: &Timebase) -> Result<(), Fault> {
+        let Observed { case, samples, .. } = round;
+        let state = &mut *self.state();
+        let Some(begin) = state.begin.take() else { return Ok(()) };
+        let clock = KernelClock::new(begin, KernelClock::anchor(clock), time);
+        let trace = &state.tracer.detach().map_err(fault)?;
+        // What goes before the measured cases has no tail to explain.
+        let own = Way::of(case).filter(|_| !case.profile().is_preparation);
+        let Some(way) = &own else { return Ok(()) };
+        let ends = &ends(case, trace, &state.threads);
+        let reader = state.readers.entry(samples.run).or_default();
+        reader.add(&TailRound { samples, trace, clock: &clock, ends, way }, self.rounds);
+        Ok(())
+    }
+
+    fn stamp_memory(&self, rank: usize, thread: usize) -> Option<PathBuf> {
+        let memory = Arena::create(1).ok()?;
+        let path = memory.path();
+        self.state().threads.insert((rank, thread), memory);
+        Some(path)
+    }
+}
+
+/// Who the threads of a case are.
+fn ends(case: &Case, trace: &Trace, threads: &BTreeMap<(usize, usize), Arena>) -> Ends {
+    let mut ends = Ends::default();
+    for ((rank, _), memory) in threads {
+        let Some(role) = case.topology.ranks.get(*rank).map(|rank| rank.role) else { continue };
+        let own = program::end(trace, memory.rows());
+        ends.0[usize::from(role == Role::Server)].extend(own);
+    }
+    ends
+}

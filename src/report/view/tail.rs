@@ -1,0 +1,56 @@
+//! The causes of slow messages of runs whose messages were not split.
+
+use super::explain::{causes, named};
+use crate::explain::tail::TailCauses;
+use crate::record::schema::Record;
+use crate::report::model::{Note, Section, Table};
+use crate::report::number::{count, time};
+use crate::view::compared::{ends_of, told_apart};
+
+/// What these causes are worth.
+const WORTH: &str = "by the scheduler's and the interrupts' trace points on the CPUs and threads \
+                     of the measurement; queues and gaps are seen by wiregauge explain alone";
+
+/// A sentence for each run, until the answer is long enough.
+pub fn answer(record: &Record) -> impl Iterator<Item = String> {
+    labels(record).into_iter().filter_map(|(tail, label)| {
+        let named = Some(named(&tail.slow)).filter(|named| !named.is_empty())?;
+        let of = if label.is_empty() { label } else { format!(" of {label}") };
+        let above = time(tail.slow.above_ns);
+        Some(format!("Causes of slow messages{of} (above p99, {above}): {named}."))
+    })
+}
+
+/// A table of each run; `None`: causes were not looked for.
+pub fn section(record: &Record) -> Option<Section> {
+    let mut notes = vec![Note::from(WORTH.to_owned())];
+    let mut tables = Vec::new();
+    for (number, (tail, label)) in labels(record).into_iter().enumerate() {
+        let of = if label.is_empty() { label } else { format!("{label}: ") };
+        let looked = format!(
+            "{of}{} looked at, {} after the memory for stamps was full",
+            count(tail.messages),
+            count(tail.beyond)
+        );
+        notes.push(looked.into());
+        if !tail.missing.is_empty() {
+            notes.push(format!("not stamped by this kernel: {}", tail.missing.join(", ")).into());
+        }
+        let Some(mut table) = causes(&tail.slow) else { continue };
+        table.caption.text = format!("{of}{}", table.caption.text);
+        tables.push(Table { id: format!("causes-{number}"), ..table });
+    }
+    let section = Section::new("causes", "Causes of slow messages");
+    (!record.tails.is_empty()).then_some(Section { notes, tables, ..section })
+}
+
+/// The runs with what tells them apart.
+fn labels(record: &Record) -> Vec<(&TailCauses, String)> {
+    let run_of = |tail: &TailCauses| record.runs.iter().find(|run| run.index == tail.run);
+    let own: Vec<_> = record.tails.iter().filter_map(|tail| Some((tail, run_of(tail)?))).collect();
+    let runs: Vec<_> = own.iter().map(|(_, run)| *run).collect();
+    let names = told_apart(&runs, ends_of);
+    let is_one = own.len() == 1;
+    let label = |name: String| if is_one { String::new() } else { name };
+    own.into_iter().zip(names).map(|((tail, _), name)| (tail, label(name))).collect()
+}

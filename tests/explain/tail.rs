@@ -1,0 +1,97 @@
+//! `--causes`: the causes of slow messages of a command whose messages are not split.
+
+use super::*;
+use causes::Hog;
+use wiregauge::explain::tail::TailCauses;
+
+fn tails(scratch: &Scratch, line: &str) -> Vec<TailCauses> {
+    let ended = wiregauge(scratch, &words(&format!("{line} --causes --out run")));
+    assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    fs::remove_dir_all(scratch.join("run")).unwrap();
+    for tail in &record.tails {
+        let of_causes: u64 = tail.slow.causes.iter().map(|(_, number)| number).sum();
+        assert_eq!(of_causes, tail.slow.count, "{tail:?}");
+    }
+    record.tails
+}
+
+fn by(tail: &TailCauses, cause: Cause, name: &str) -> u64 {
+    let own = tail.slow.causes.iter();
+    let own = own.filter(|(one, _)| one.cause == cause && one.who.starts_with(name));
+    own.map(|(_, number)| number).sum()
+}
+
+#[test]
+fn a_task_that_took_the_cpu_is_named_by_the_commands_themselves() {
+    let Some(scratch) = scratch() else { return };
+    let name = "wg-hog";
+    for line in [
+        "latency --transport tcp,shm --wait busy --cpus 0,1 --count 20000 --rounds 2",
+        "load --transport tcp --rate 5k --wait busy --cpus 0,1 --count 5000 --rounds 2",
+        "oneway --transport udp --rate 5k --wait block --cpus 0,1 --count 5000 --rounds 2",
+    ] {
+        in_one_attempt(|| {
+            let _hog = Hog::start(&scratch, name, 1);
+            let found = tails(&scratch, line);
+            let transports = if line.contains("shm") { 2 } else { 1 };
+            assert_eq!(found.len(), transports, "{found:?}");
+            for tail in &found {
+                assert!(tail.messages > 1000 && tail.beyond == 0, "{tail:?}");
+                assert!(by(tail, Cause::Task, name) > 0, "{line}: {:?}", tail.slow);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_process_that_was_stopped_is_named_and_a_quiet_one_has_no_such_cause() {
+    let Some(scratch) = scratch() else { return };
+    let line = "latency --transport tcp --wait busy --count 30000 --rounds 1";
+    let quiet = tails(&scratch, line);
+    let never = [Cause::Stopped, Cause::Gap, Cause::Ahead, Cause::Generator];
+    let wrong = quiet[0].slow.causes.iter().find(|(named, _)| never.contains(&named.cause));
+    assert_eq!(wrong, None);
+    in_one_attempt(|| {
+        let line = format!("{line} --causes --out run");
+        let controller = Controller::start(&scratch, &words(&line));
+        controller.await_messages(2000);
+        for _ in 0..20 {
+            for agent in controller.agents().iter().take(1) {
+                agent.signal(Signal::STOP);
+                std::thread::sleep(Duration::from_micros(250));
+                agent.signal(Signal::CONT);
+            }
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        let ended = controller.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stdout.contains("Causes of slow messages (above p99"), "{}", ended.stdout);
+        let record = read_record(&scratch.join("run")).unwrap();
+        fs::remove_dir_all(scratch.join("run")).unwrap();
+        assert!(by(&record.tails[0], Cause::Stopped, "") > 0, "{:?}", record.tails[0].slow);
+    });
+}
+
+#[test]
+fn causes_that_cannot_be_found_are_refused_in_a_sentence() {
+    let scratch = Scratch::new();
+    for (line, says) in [
+        ("bandwidth --causes", "--causes is not supported by bandwidth as it is"),
+        ("latency --burst 4 --causes", "use latency with one message at a time"),
+        ("latency --transport synthetic --causes", "synthetic simulates time"),
+        ("explain latency --causes", "explain names the causes of slow messages by itself"),
+    ] {
+        let ended = wiregauge(&scratch, &words(line));
+        assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
+        assert!(ended.stderr.contains(says), "{line}: {}", ended.stderr);
+    }
+    let copy = PublicCopy::new();
+    fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy.0);
+    command.args(words("latency --causes --count 100 --rounds 1 --json"));
+    let ended = Controller::of(&scratch, command).end();
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("CAP_BPF and CAP_PERFMON"), "{}", ended.stderr);
+}
