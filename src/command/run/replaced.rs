@@ -55,7 +55,7 @@ impl Words<'_> {
             ensure!(
                 own.len() <= 1,
                 UsageError(format!(
-                    "--{key}: series of this study differ in it ({}): use --only for those that do not",
+                    "--{key}: series of this study differ in it ({}): use --only for the others",
                     own.join("; ")
                 ))
             );
