@@ -140,6 +140,16 @@ over = [["slower", "at once"]]
   table = "ratio"
   column = "RC"
   beside = "slower"
+[[graph]]
+title = "Less"
+kind = "bars"
+metric = "one_way"
+less = [["slower", "at once"]]
+  [[graph.reference]]
+  file = "nobody.toml"
+  table = "rest"
+  column = "RC"
+  beside = "slower"
 "#;
     let ratio = r#"
 [[table]]
@@ -151,6 +161,15 @@ metric = "one_way"
 shows = "ratio"
 columns = ["RC"]
 rows = [[32, 4.0]]
+[[table]]
+name = "rest"
+at = "Table 3"
+what = "one less the other"
+unit = "us"
+metric = "one_way"
+shows = "difference"
+columns = ["RC"]
+rows = [[32, 0.5]]
 "#;
     let study = STUDY.replace("count = 2000", "count = 2000\nthreshold = \"1500ns\"");
     std::fs::write(scratch.join("more.toml"), study + graphs).unwrap();
@@ -181,6 +200,10 @@ rows = [[32, 4.0]]
         of_32.contains(&"4.000".to_string()) && of_32.contains(&"0.5000".to_string()),
         "{of_32:?}"
     );
+    // 2 us less 1 us, beside 0.5 us.
+    assert_eq!(shown("Less", 2), ["1.000", "1.000"], "{}", done.stdout);
+    let of_32 = rows("Less").remove(0);
+    assert!(of_32.contains(&"0.5000".to_string()), "{of_32:?}");
 }
 
 #[test]

@@ -126,6 +126,7 @@ fn surfaces(cases: u32) -> Study {
         quantile: 0.5,
         above: false,
         over: Vec::new(),
+        less: Vec::new(),
         each_way: false,
         spread: Spread::Interval,
         size: None,

@@ -37,6 +37,7 @@ pub fn study(cases: &[CaseRecord]) -> Study {
         quantile: 0.5,
         above: false,
         over: Vec::new(),
+        less: Vec::new(),
         each_way: false,
         spread: Spread::Deciles,
         size: (kind != GraphKind::AgainstSize).then_some(Bytes(64)),

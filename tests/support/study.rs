@@ -25,6 +25,7 @@ pub fn full() -> Study {
             spread: Spread::Deciles,
             above: true,
             over: vec![["tcp".to_string(), "tcp".to_string()]],
+            less: Vec::new(),
             each_way: true,
             size: Some(Bytes(64)),
             series: vec!["tcp".to_string()],

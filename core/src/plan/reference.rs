@@ -5,7 +5,7 @@
 //! length or an unknown unit is refused with its place.
 
 use super::study::file::{ReferenceAsked, quantile};
-use super::study::{self, Point, Reference};
+use super::study::{self, Point, Reference, Shows};
 use super::written::{Field, Fields, Misplaced, Place, Read, Written};
 use crate::units::Bytes;
 use toml::de::DeValue;
@@ -113,16 +113,6 @@ crate::options::named_enum! {
         Ratio = "ratio",
         /// Per cent of messages.
         Percent = "%",
-    }
-}
-
-crate::options::named_enum! {
-    /// What figures of a latency are, where they are no times.
-    pub enum Shows {
-        /// The share of messages above a threshold.
-        Above = "above",
-        /// The ratio of those of two series.
-        Ratio = "ratio",
     }
 }
 
@@ -279,8 +269,7 @@ impl Publication {
 impl Table {
     /// What its figures are.
     fn what_is(&self) -> Option<String> {
-        let is = |shows| self.shows == Some(shows);
-        Some(study::what(self.metric.as_deref()?, is(Shows::Above), is(Shows::Ratio)))
+        Some(study::what(self.metric.as_deref()?, self.shows))
     }
 
     /// The figures of a column, of the row of this name where rows have names.

@@ -45,9 +45,15 @@ fn unlike(asked: &GraphAsked) -> Option<String> {
     }
     let is_latency = Metric::from_name(&graph.metric).is_some();
     let is_each = graph.kind.axes().len() < 2 && !is_distribution;
-    if (graph.above || !graph.over.is_empty()) && !(is_each && graph.also.is_empty() && is_latency)
-    {
-        return Some("above and over are for one latency, in bars or against something".into());
+    let shows = [graph.above, !graph.over.is_empty(), !graph.less.is_empty()];
+    let shows = shows.into_iter().filter(|is_shown| *is_shown).count();
+    if shows > 0 && !(is_each && graph.also.is_empty() && is_latency) {
+        return Some(
+            "above, over and less are for one latency, in bars or against something".into(),
+        );
+    }
+    if shows > 1 {
+        return Some("above, over and less show different things: write one graph for each".into());
     }
     let unit = |metric: &str| Scale::of(metric).unit();
     let other = graph.also.iter().find(|also| unit(also) != unit(&graph.metric))?;

@@ -10,6 +10,7 @@ use crate::order::Ordered;
 use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Text, Written};
 use crate::units::Bytes;
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -275,6 +276,7 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
         spread: table.get::<Option<_>>("spread")?.map(spread).transpose()?.unwrap_or_default(),
         above: table.get::<Option<_>>("above")?.unwrap_or_default(),
         over: over(&mut table, names)?,
+        less: lists(&mut table, "less", names, LESS)?,
         each_way: table.get::<Option<_>>("each-way")?.unwrap_or_default(),
         size: size(&mut table)?,
         series: Vec::new(),
@@ -286,10 +288,12 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
         graph.series.push(series.0);
     }
     if graph.series.is_empty() {
-        graph.series = match graph.over.as_slice() {
-            [] => names.to_vec(),
-            pairs => pairs.iter().map(|[own, _]| own.clone()).collect(),
-        };
+        let firsts = graph.over.iter().map(|[own, _]| own);
+        let firsts = firsts.chain(graph.less.iter().filter_map(|all| all.first()));
+        graph.series = firsts.cloned().collect();
+    }
+    if graph.series.is_empty() {
+        graph.series = names.to_vec();
     }
     let references: Vec<Fields<'_>> = table.get("reference")?;
     table.done()?;
@@ -302,18 +306,33 @@ fn graph(mut table: Fields<'_>, names: &[String]) -> Result<GraphAsked, Misplace
 
 /// Pairs of series: what is shown is the figure of the first over that of the second.
 fn over(table: &mut Fields<'_>, names: &[String]) -> Result<Vec<[String; 2]>, Misplaced> {
+    let pairs = lists(table, "over", names, OVER)?;
+    Ok(pairs.into_iter().filter_map(|pair| pair.try_into().ok()).collect())
+}
+
+/// How many series a list may have, and what a wrong one is told.
+type Allowed = (RangeInclusive<usize>, &'static str);
+
+const OVER: Allowed = (2..=2, "over lists pairs of series: [\"a\", \"b\"]");
+const LESS: Allowed =
+    (2..=MOST, "less lists a series and those that are taken off it: [\"a\", \"b\", \"c\"]");
+
+/// Lists of known series.
+fn lists(
+    table: &mut Fields<'_>,
+    key: &'static str,
+    names: &[String],
+    (allowed, sentence): Allowed,
+) -> Result<Vec<Vec<String>>, Misplaced> {
     let written = table.written;
-    let pair = |(pair, place): (Vec<Text>, Place)| {
-        pair.iter().try_for_each(|name| known(written, name, names))?;
-        let pair: Vec<String> = pair.into_iter().map(|(name, _)| name).collect();
-        let wrong = |_| written.wrong(&place, "over lists pairs of series: [\"a\", \"b\"]");
-        <[String; 2]>::try_from(pair).map_err(wrong)
-    };
-    let all: Vec<Field<'_>> = table.get("over")?;
     let read = |field: Field<'_>| {
         let place = field.span();
-        pair((Vec::<Text>::read(written, "over", field)?, place))
+        let list = Vec::<Text>::read(written, key, field)?;
+        list.iter().try_for_each(|name| known(written, name, names))?;
+        ensure!(allowed.contains(&list.len()), written.wrong(&place, sentence));
+        Ok(list.into_iter().map(|(name, _)| name).collect())
     };
+    let all: Vec<Field<'_>> = table.get(key)?;
     all.into_iter().map(read).collect()
 }
 

@@ -99,6 +99,9 @@ pub struct Graph {
     /// Shows the figure of the first series over that of the second, for each of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over: Vec<[String; 2]>,
+    /// Shows the figure of the first series less those of all others, for each of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub less: Vec<Vec<String>>,
     /// What stands above and below a point of a latency against something.
     pub spread: Spread,
     /// Shows a rate of both ways at once as that of one: half of the sum.
@@ -151,12 +154,24 @@ fn median() -> f64 {
 impl Graph {
     /// What its figures are, as published ones must be too.
     pub fn what(&self) -> String {
-        what(&self.metric, self.above, !self.over.is_empty())
+        let shows = match () {
+            _ if self.above => Some(Shows::Above),
+            _ if !self.over.is_empty() => Some(Shows::Ratio),
+            _ if !self.less.is_empty() => Some(Shows::Difference),
+            _ => None,
+        };
+        what(&self.metric, shows)
     }
 
     /// The series over which the figure of a series stands.
     pub fn base_of(&self, series: &str) -> Option<&str> {
         self.over.iter().find(|[own, _]| own == series).map(|[_, base]| base.as_str())
+    }
+
+    /// The series whose figures are taken off the figure of a series.
+    pub fn parts_of(&self, series: &str) -> &[String] {
+        let mut all = self.less.iter().filter_map(|all| all.split_first());
+        all.find(|(own, _)| *own == series).map_or(&[], |(_, parts)| parts)
     }
 
     /// All metrics that it shows.
@@ -165,12 +180,25 @@ impl Graph {
     }
 }
 
-/// What figures of a metric are: itself, a share above a threshold, or a ratio of two.
-pub(super) fn what(metric: &str, above: bool, is_ratio: bool) -> String {
-    match (above, is_ratio) {
-        (true, _) => format!("{metric} above the threshold"),
-        (_, true) => format!("the ratio of two {metric}"),
-        _ => metric.to_owned(),
+crate::options::named_enum! {
+    /// What figures of a latency are, where they are not the times of messages.
+    pub enum Shows {
+        /// The share of messages above a threshold.
+        Above = "above",
+        /// The ratio of those of two series.
+        Ratio = "ratio",
+        /// That of one series less those of others.
+        Difference = "difference",
+    }
+}
+
+/// What figures of a metric are: itself, or what they show instead.
+pub(super) fn what(metric: &str, shows: Option<Shows>) -> String {
+    match shows {
+        Some(Shows::Above) => format!("{metric} above the threshold"),
+        Some(Shows::Ratio) => format!("the ratio of two {metric}"),
+        Some(Shows::Difference) => format!("{metric} less that of others"),
+        None => metric.to_owned(),
     }
 }
 

@@ -76,6 +76,9 @@ pub struct Beside<'a> {
 pub fn shown(graph: &Graph) -> String {
     let name = if graph.also.is_empty() { &graph.metric } else { "figure" };
     match (scale(graph), graph.over.is_empty()) {
+        (Scale::Time, _) if !graph.less.is_empty() => {
+            return format!("{name} {} difference", quantile_name(graph.quantile));
+        }
         (Scale::Time, _) => {}
         (_, false) => return format!("{name} {} ratio", quantile_name(graph.quantile)),
         _ if graph.above => return format!("{name} above the threshold"),
@@ -176,6 +179,20 @@ fn shown_figure(
         return (count > 0.0).then(|| (summary.above_threshold as f64 / count, None));
     }
     let own = figure(run, metric, graph.quantile);
+    let parts = graph.parts_of(series);
+    if !parts.is_empty() {
+        let of = |part: &String| {
+            let cases = study.cases(part);
+            let is_alike = |run: &&Run| cases.contains(&run.index);
+            let mut runs = record.runs.iter().filter(is_alike);
+            let run = runs.find(|other| other.case.size == run.case.size)?;
+            figure(run, metric, graph.quantile)
+        };
+        return parts.iter().try_fold(own?, |rest, part| {
+            let found = difference(of(part)?, rest)?;
+            Some((found.absolute.0, found.interval))
+        });
+    }
     let Some(base) = graph.base_of(series) else { return own };
     let cases = study.cases(base);
     // That of the same place in a sweep.

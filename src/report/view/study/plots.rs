@@ -49,6 +49,11 @@ pub(super) fn note(graph: &Graph) -> String {
             let pairs = graph.over.iter().map(pair).collect::<Vec<_>>().join(", ");
             format!("{metrics} {}: {pairs}", quantile_name(graph.quantile))
         }
+        _ if !graph.less.is_empty() => {
+            let all =
+                graph.less.iter().map(|all| all.join(" less ")).collect::<Vec<_>>().join(", ");
+            format!("{metrics} {}: {all}", quantile_name(graph.quantile))
+        }
         _ if graph.each_way => format!("{metrics} of each way, half of the sum"),
         _ if is_rate(graph) => metrics,
         _ => format!("{metrics} {}", quantile_name(graph.quantile)),

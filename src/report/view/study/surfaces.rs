@@ -63,6 +63,9 @@ pub fn data(graph: &Graph, lines: &[Line<'_>]) -> Data {
             _ if is_rate => "rate".into(),
             _ if graph.above => "above_threshold".into(),
             _ if !graph.over.is_empty() => format!("{}_ratio", quantile_name(graph.quantile)),
+            _ if !graph.less.is_empty() => {
+                format!("{}_difference", quantile_name(graph.quantile))
+            }
             _ => quantile_name(graph.quantile),
         };
         let [low, high] = bounds(line.figure.and_then(|(_, bounds)| bounds));

@@ -117,7 +117,11 @@ fn a_graph_shows_maxima_shares_and_ratios_where_it_says_so() {
         ("the ratio of two rtt".into(), &["stream".to_owned()][..])
     );
     assert_eq!((ratio.base_of("stream"), ratio.base_of("tcp")), (Some("tcp"), None));
+    let rest = parsed("metric = \"rtt\"\nless = [[\"stream\", \"tcp\"]]");
+    assert_eq!((rest.what(), rest.series.len()), ("rtt less that of others".into(), 1));
+    assert_eq!((rest.parts_of("stream"), rest.parts_of("tcp")), (&["tcp".into()][..], &[][..]));
     for (rest, says) in [
+        ("metric = \"rtt\"\nless = [[\"stream\"]]", "less lists a series and those"),
         ("metric = \"rtt\"\nover = [[\"stream\"]]", "over lists pairs of series"),
         ("metric = \"rtt\"\nover = [[\"stream\", \"x\"]]", "unknown series 'x'"),
         ("metric = \"rtt\"\nquantile = 2", "or 1 for the maximum"),
