@@ -8,7 +8,7 @@ use super::KernelClock;
 use crate::clock::offset::Model;
 use crate::clock::{Anchor, LocalNs, Timebase};
 use crate::control::traced::{MOST_THREADS, TraceReport};
-use crate::host::trace::{Kind, MOST_CPUS, Stamp, Trace};
+use crate::host::trace::{self, Kind, MOST_CPUS, Stamp, Trace};
 
 /// Whose kernels stamp the ways of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub fn merged(own: OfHost<'_>, other: Option<(OfHost<'_>, &Model)>) -> Merged {
         let interrupts = other.report.interrupts.iter();
         let of_other = |name: &String| format!("{name} of the other host");
         trace.interrupts.extend(interrupts.map(|(irq, name)| (interrupt(*irq), of_other(name))));
-        trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+        trace::sort(&mut trace.stamps);
     }
     Merged { trace, clock, bound_ns }
 }

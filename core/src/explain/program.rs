@@ -6,7 +6,7 @@ use super::clock::KernelClock;
 use super::path::{Match, Way};
 use super::stamps::{End, Found, Positions, Stamps, reversed};
 use crate::clock::{Ticks, Timebase};
-use crate::host::trace::{Kind, Stamp, Trace};
+use crate::host::trace::{self, Kind, Stamp, Trace};
 use crate::sample::Sample;
 use crate::sample::arena::Row;
 use crate::transport::Role;
@@ -67,7 +67,7 @@ pub fn add(
         let last = trace.stamps.last().map(|stamp| stamp.time_ns);
         trace.full_ns = [trace.full_ns, last].into_iter().flatten().min();
     }
-    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    trace::sort(&mut trace.stamps);
     Some(tid)
 }
 
@@ -111,7 +111,7 @@ pub fn add_socket(
         let last = trace.stamps.last().map(|stamp| stamp.time_ns);
         trace.full_ns = [trace.full_ns, last].into_iter().flatten().min();
     }
-    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    trace::sort(&mut trace.stamps);
 }
 
 /// Adds when the adapter read each message, where a thread wrote the time into it until then.
@@ -127,7 +127,7 @@ pub fn add_taken(trace: &mut Trace, samples: &[Sample], clock: &KernelClock) {
     });
     let stamps: Vec<Stamp> = stamps.collect();
     trace.stamps.extend(stamps);
-    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    trace::sort(&mut trace.stamps);
 }
 
 /// Where the program's stamps are, by kind, flow and number of the message.

@@ -144,7 +144,7 @@ impl Collector {
                 all.push((*gap, cause(gap, near)));
             }
         }
-        all.sort_by(|a, b| a.0.start_ns.total_cmp(&b.0.start_ns));
+        all.order_by(|a, b| a.0.start_ns.total_cmp(&b.0.start_ns));
         let gaps: Vec<Gap> = all.iter().map(|(gap, _)| *gap).collect();
         for (count, (gap, (kind, name, ran))) in at_once(&gaps).into_iter().zip(all) {
             // What has a name is known without it, and of one CPU nobody knows whether the others

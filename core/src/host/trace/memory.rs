@@ -108,7 +108,7 @@ impl Memory {
                 full_ns = [full_ns, last].into_iter().flatten().min();
             }
         }
-        all.sort_by_key(|stamp| stamp.time_ns);
+        super::sort(&mut all);
         (all, full_ns)
     }
 }

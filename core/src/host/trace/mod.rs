@@ -158,6 +158,11 @@ pub struct Stamp {
     pub in_kernel_thread: bool,
 }
 
+/// Puts stamps into the order of time; those of one instant stay in the order that they had.
+pub fn sort(stamps: &mut [Stamp]) {
+    stamps.sort_by_key(|stamp| stamp.time_ns);
+}
+
 impl Stamp {
     /// Of a switch: the thread of ours that leaves, by its number in the PID namespace of this
     /// process.
