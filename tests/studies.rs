@@ -115,10 +115,8 @@ fn a_study_s_record_tells_all_that_its_report_needs() {
     assert!(page.contains("Nobody 1900, Table 1 RC"));
 }
 
-#[test]
-fn maxima_shares_and_ratios_stand_beside_those_that_were_published() {
-    let scratch = folder();
-    let graphs = r#"
+/// Graphs of what is not the time of a message.
+const SHOWING: &str = r#"
 [[graph]]
 title = "Largest"
 kind = "bars"
@@ -151,7 +149,9 @@ less = [["slower", "at once"]]
   column = "RC"
   beside = "slower"
 "#;
-    let ratio = r#"
+
+/// What was published of these.
+const SHOWN: &str = r#"
 [[table]]
 name = "ratio"
 at = "Table 2"
@@ -171,9 +171,13 @@ shows = "difference"
 columns = ["RC"]
 rows = [[32, 0.5]]
 "#;
+
+#[test]
+fn maxima_shares_and_ratios_stand_beside_those_that_were_published() {
+    let scratch = folder();
     let study = STUDY.replace("count = 2000", "count = 2000\nthreshold = \"1500ns\"");
-    std::fs::write(scratch.join("more.toml"), study + graphs).unwrap();
-    std::fs::write(scratch.join("nobody.toml"), format!("{REFERENCE}{ratio}")).unwrap();
+    std::fs::write(scratch.join("more.toml"), study + SHOWING).unwrap();
+    std::fs::write(scratch.join("nobody.toml"), format!("{REFERENCE}{SHOWN}")).unwrap();
     let done = wiregauge(&scratch.0, &["run", "more.toml", "--seed", "5"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let rows = |title: &str| -> Vec<Vec<String>> {

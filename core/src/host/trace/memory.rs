@@ -91,7 +91,7 @@ impl Memory {
         self.shared[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// All stamps in the order of time, and when the memory of a CPU was full (of several the
+    /// All stamps, CPU by CPU, and when the memory of a CPU was full (of several the
     /// first). Only when no program is attached.
     pub fn stamps(&self) -> (Vec<Stamp>, Option<u64>) {
         let (mut all, mut full_ns) = (Vec::new(), None);
@@ -108,7 +108,6 @@ impl Memory {
                 full_ns = [full_ns, last].into_iter().flatten().min();
             }
         }
-        super::sort(&mut all);
         (all, full_ns)
     }
 }

@@ -367,7 +367,8 @@ impl Tracer {
         if !was_attached {
             return Ok(Trace::default());
         }
-        let (stamps, full_ns) = self.memory.stamps();
+        let (mut stamps, full_ns) = self.memory.stamps();
+        sort(&mut stamps);
         Ok(Trace { stamps, full_ns, names: self.names(), interrupts: interrupts() })
     }
 
