@@ -27,7 +27,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wiregauge::explain::{Cause, Explanation};
+use wiregauge::explain::{Cause, Explanation, Slow};
 use wiregauge::record::read_record;
 
 /// Where the kernel may be asked; `None` with the reason.
@@ -64,6 +64,13 @@ fn explain(scratch: &Scratch, line: &str) -> Explanation {
 
 fn names(found: &Explanation) -> Vec<&str> {
     found.stages.iter().map(|stage| stage.name.as_str()).collect()
+}
+
+/// How many slow messages have this cause, of someone whose name begins so.
+fn named(slow: &Slow, cause: Cause, name: &str) -> u64 {
+    let own = slow.causes.iter();
+    let own = own.filter(|(one, _)| one.cause == cause && one.who.starts_with(name));
+    own.map(|(_, number)| number).sum()
 }
 
 /// What must hold of every explanation of one connection.

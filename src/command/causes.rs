@@ -4,8 +4,8 @@
 use super::CommandError;
 use crate::clock::{Anchor, Source, Timebase};
 use crate::control::fault::Fault;
-use crate::explain::path::{Way, copied_at};
-use crate::explain::tail::{Ends, KINDS, TailCauses, TailReader, TailRound};
+use crate::explain::path::{DISTURBANCES, Way, copied_at};
+use crate::explain::tail::{Ends, TailCauses, TailReader, TailRound};
 use crate::explain::{KernelClock, program};
 use crate::host::trace::{Trace, Tracer, Whose};
 use crate::options::UsageError;
@@ -39,7 +39,7 @@ impl Causes {
     /// The plan's messages are none whose causes could be found, or the kernel refuses.
     pub fn new(plan: &Plan) -> Result<Causes, CommandError> {
         check(plan)?;
-        let tracer = Tracer::load(&KINDS, copied_at(KernelPath::None));
+        let tracer = Tracer::load(&DISTURBANCES, copied_at(KernelPath::None));
         let tracer = tracer.map_err(|error| CommandError::Unable(format!("--causes: {error}")))?;
         let tracer = tracer.with_long_network_work_only();
         let (threads, readers) = (BTreeMap::new(), BTreeMap::new());

@@ -22,13 +22,6 @@ impl Drop for Hog {
     }
 }
 
-/// How many slow messages have this cause, of someone whose name begins so.
-fn slow_by(found: &Explanation, cause: Cause, name: &str) -> u64 {
-    let causes = found.slow.causes.iter();
-    let own = causes.filter(|(one, _)| one.cause == cause && one.who.starts_with(name));
-    own.map(|(_, number)| number).sum()
-}
-
 #[test]
 fn a_task_on_the_cpu_of_an_end_is_named() {
     let Some(scratch) = scratch() else { return };
@@ -38,7 +31,7 @@ fn a_task_on_the_cpu_of_an_end_is_named() {
         let line = "latency --transport tcp --wait busy --cpus 0,1 --count 20000 --rounds 2";
         let found = explain(&scratch, line);
         check(&found);
-        assert!(slow_by(&found, Cause::Task, name) > 0, "{:?}", found.slow);
+        assert!(named(&found.slow, Cause::Task, name) > 0, "{:?}", found.slow);
     });
 }
 
@@ -75,7 +68,7 @@ fn storm_of_timers(cpu: usize, end: &AtomicBool) {
 fn a_storm_of_timer_interrupts_is_named() {
     let Some(scratch) = scratch() else { return };
     scratch.run_behind(&FIRST);
-    let by_timer = |found: &Explanation| slow_by(found, Cause::Timer, "on CPU 1");
+    let by_timer = |found: &Explanation| named(&found.slow, Cause::Timer, "on CPU 1");
     let line = "latency --transport tcp --wait busy --cpus 0,1 --count 30000 --rounds 1";
     in_one_attempt(|| {
         let quiet = explain(&scratch, line);
@@ -131,7 +124,7 @@ fn work_that_the_network_does_on_the_cpu_for_others_is_named() {
         command.args(["--net", "--mount", "sh", "-c", &script]);
         let found = explained(&scratch, &Controller::of(&scratch, command).end());
         check(&found);
-        assert!(slow_by(&found, Cause::Softirq, "NET_RX on CPU 1") > 0, "{:?}", found.slow);
+        assert!(named(&found.slow, Cause::Softirq, "NET_RX on CPU 1") > 0, "{:?}", found.slow);
     });
 }
 
@@ -144,13 +137,13 @@ fn a_full_socket_buffer_and_a_generator_that_cannot_keep_its_rate_are_named() {
         let line = format!("{line} --send-buffer 32KiB --count 2000 --rounds 1");
         let found = explain(&scratch, &line);
         check(&found);
-        assert!(slow_by(&found, Cause::Ahead, "full send buffer") > 0, "{:?}", found.slow);
-        assert_eq!(slow_by(&found, Cause::Generator, ""), 0, "{:?}", found.slow);
+        assert!(named(&found.slow, Cause::Ahead, "full send buffer") > 0, "{:?}", found.slow);
+        assert_eq!(named(&found.slow, Cause::Generator, ""), 0, "{:?}", found.slow);
         // No CPU sends two million messages of this size a second.
         let line = "oneway --transport tcp --rate 2M --size 1KiB --count 20000 --rounds 1";
         let found = explain(&scratch, line);
         check(&found);
-        let late = slow_by(&found, Cause::Generator, "busy with other messages");
+        let late = named(&found.slow, Cause::Generator, "busy with other messages");
         assert!(late * 2 > found.slow.count, "{:?}", found.slow);
     });
 }
@@ -166,7 +159,7 @@ fn a_task_on_the_cpu_of_a_poller_in_memory_is_named() {
         check(&found);
         let slowest = &found.slowest[0];
         assert_eq!(slowest.cause.cause, Cause::Task, "{slowest:?}");
-        assert!(slow_by(&found, Cause::Task, name) > 0, "{:?}", found.slow);
+        assert!(named(&found.slow, Cause::Task, name) > 0, "{:?}", found.slow);
     });
 }
 
@@ -191,7 +184,7 @@ fn a_process_that_was_stopped_for_a_moment_is_named() {
         }
         let found = explained(&scratch, &controller.end());
         check(&found);
-        assert!(slow_by(&found, Cause::Stopped, "") > 0, "{:?}", found.slow);
+        assert!(named(&found.slow, Cause::Stopped, "") > 0, "{:?}", found.slow);
     });
 }
 
@@ -213,6 +206,6 @@ fn a_packet_that_waits_in_the_queue_of_its_device_is_named() {
         command.args(["--net", "sh", "-c", &script]);
         let found = explained(&scratch, &Controller::of(&scratch, command).end());
         check(&found);
-        assert!(slow_by(&found, Cause::Qdisc, "") > 0, "{:?}", found.slow);
+        assert!(named(&found.slow, Cause::Qdisc, "") > 0, "{:?}", found.slow);
     });
 }

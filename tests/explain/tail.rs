@@ -16,12 +16,6 @@ fn tails(scratch: &Scratch, line: &str) -> Vec<TailCauses> {
     record.tails
 }
 
-fn by(tail: &TailCauses, cause: Cause, name: &str) -> u64 {
-    let own = tail.slow.causes.iter();
-    let own = own.filter(|(one, _)| one.cause == cause && one.who.starts_with(name));
-    own.map(|(_, number)| number).sum()
-}
-
 #[test]
 fn a_task_that_took_the_cpu_is_named_by_the_commands_themselves() {
     let Some(scratch) = scratch() else { return };
@@ -38,7 +32,7 @@ fn a_task_that_took_the_cpu_is_named_by_the_commands_themselves() {
             assert_eq!(found.len(), transports, "{found:?}");
             for tail in &found {
                 assert!(tail.messages > 1000 && tail.beyond == 0, "{tail:?}");
-                assert!(by(tail, Cause::Task, name) > 0, "{line}: {:?}", tail.slow);
+                assert!(named(&tail.slow, Cause::Task, name) > 0, "{line}: {:?}", tail.slow);
             }
         });
     }
@@ -69,7 +63,7 @@ fn a_process_that_was_stopped_is_named_and_a_quiet_one_has_no_such_cause() {
         assert!(ended.stdout.contains("Causes of slow messages (above p99"), "{}", ended.stdout);
         let record = read_record(&scratch.join("run")).unwrap();
         fs::remove_dir_all(scratch.join("run")).unwrap();
-        assert!(by(&record.tails[0], Cause::Stopped, "") > 0, "{:?}", record.tails[0].slow);
+        assert!(named(&record.tails[0].slow, Cause::Stopped, "") > 0, "{:?}", record.tails[0].slow);
     });
 }
 

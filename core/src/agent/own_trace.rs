@@ -11,7 +11,7 @@ use crate::control::traced::{MOST_STAMPS, STAMPS_PER_FRAME, TraceReport, TraceRe
 use crate::host::trace::{Tracer, Whose};
 use std::io;
 
-/// A tracer that is attached since an instant; or why there is none.
+/// The attached tracer and the time at which it was attached, or why it could not be.
 pub(super) struct OwnTrace(Result<(Tracer, Anchor), String>);
 
 impl OwnTrace {

@@ -265,8 +265,9 @@ pub fn begin(steps: &[Step], is_stamped: impl Fn(Kind) -> bool) -> Option<&Step>
     steps.iter().find(|step| step.kind != Kind::SysEnter && !step.optional && is_stamped(step.kind))
 }
 
-/// What disturbs messages, whatever their way: the evidence of causes.
-const DISTURBANCES: [Kind; 13] = [
+/// What disturbs messages, whatever their way: the evidence of causes. Nothing that each message of
+/// a thread that polls passes.
+pub const DISTURBANCES: [Kind; 11] = [
     Kind::Waking,
     Kind::Switch,
     Kind::IrqEntry,
@@ -277,10 +278,10 @@ const DISTURBANCES: [Kind; 13] = [
     Kind::SoftirqExit,
     Kind::Migrate,
     Kind::Fault,
-    Kind::Retransmit,
-    Kind::Qdisc,
     Kind::Frequency,
 ];
+/// The same of the way of packets.
+const HELD_UP: [Kind; 2] = [Kind::Retransmit, Kind::Qdisc];
 
 /// The trace points for a way. A thread that polls makes a system call for each look, so what every
 /// call passes is stamped only where it sleeps. That a datagram was copied, which looks that find
@@ -296,8 +297,8 @@ pub fn kinds(way: &Way, sleeps: bool, is_apart: bool) -> Vec<Kind> {
     let is_stamped = |step: &&Step| !step.by.is_of_others() && !step.kind.is_of_program();
     let own = way.steps.iter().filter(is_stamped).map(|step| step.kind);
     let mut kinds: Vec<Kind> = own.filter(|kind| sleeps || !is_call(*kind)).collect();
-    let more = DISTURBANCES.iter().filter(|kind| !kinds.contains(kind));
-    let more: Vec<Kind> = more.copied().collect();
+    let more = DISTURBANCES.into_iter().chain(HELD_UP);
+    let more: Vec<Kind> = more.filter(|kind| !kinds.contains(kind)).collect();
     kinds.extend(more);
     if way.path == KernelPath::Datagrams {
         kinds.push(Kind::Dropped);

@@ -20,21 +20,6 @@ use crate::stats::quantile::rank;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is stamped: nothing that each message of a thread that polls passes.
-pub const KINDS: [Kind; 11] = [
-    Kind::Waking,
-    Kind::Switch,
-    Kind::IrqEntry,
-    Kind::IrqExit,
-    Kind::TimerEntry,
-    Kind::TimerExit,
-    Kind::SoftirqEntry,
-    Kind::SoftirqExit,
-    Kind::Migrate,
-    Kind::Fault,
-    Kind::Frequency,
-];
-
 /// Messages that are kept one by one.
 const MOST_SLOWEST: usize = 50;
 /// Messages whose usual disturbances are looked at, the nearest to the median of a round.

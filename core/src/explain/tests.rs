@@ -98,7 +98,11 @@ pub(super) fn split_by(samples: &[Sample], stamps: &Stamps<'_>, way: &Way) -> Ro
 }
 
 fn way(followed: Followed) -> Way {
-    let path = KernelPath::Segments;
+    way_over(KernelPath::Segments, followed)
+}
+
+/// The way of messages over a path, with all of its steps.
+pub(super) fn way_over(path: KernelPath, followed: Followed) -> Way {
     Way {
         path,
         steps: steps(path),

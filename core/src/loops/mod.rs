@@ -7,6 +7,7 @@
 //!
 //! Must never: know a transport by name, allocate, log, lock or convert ticks inside a loop.
 
+mod around;
 pub mod closed;
 pub mod compiled;
 pub mod deadline;

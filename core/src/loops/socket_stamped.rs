@@ -7,17 +7,16 @@
 //! messages that left are read from the socket's error queue before every [`READ_EVERY`]th post,
 //! which is not to be explained.
 
+use super::around::leave_to_inner;
 use super::stamped::identify;
 use crate::clock::stamped::{self, Message};
 use crate::clock::{Source, Ticks};
 use crate::sample::Flags;
 use crate::sample::arena::{Arena, Row};
-use crate::transport::counter::FinalCounters;
-use crate::transport::optional::LiveWord;
 use crate::transport::{Endpoint, Events, Posted, Slot};
 use nix::sys::socket::MsgFlags;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Messages between two readings of the stamps. Each has two, of some 800 bytes of the receive
 /// buffer, which holds 128 KiB at least unless it was made smaller.
@@ -129,22 +128,12 @@ impl SocketStamped {
 }
 
 impl Endpoint for SocketStamped {
-    fn slots(&self) -> u32 {
-        self.inner.slots()
-    }
-
-    fn payload(&mut self, slot: Slot) -> &mut [u8] {
-        self.inner.payload(slot)
-    }
+    leave_to_inner!();
 
     fn post(&mut self, slot: Slot, length: usize) -> Posted {
         self.posts();
         let posted = self.inner.post(slot, length);
         self.counted(posted)
-    }
-
-    fn flush(&mut self) {
-        self.inner.flush();
     }
 
     fn post_now(&mut self, slot: Slot, length: usize) -> Posted {
@@ -172,30 +161,6 @@ impl Endpoint for SocketStamped {
             self.inner.wait(events);
             self.found(events);
         }
-    }
-
-    fn progress(&mut self) {
-        self.inner.progress();
-    }
-
-    fn serves_by_progress(&self) -> bool {
-        self.inner.serves_by_progress()
-    }
-
-    fn rejected_peers(&self) -> u64 {
-        self.inner.rejected_peers()
-    }
-
-    fn final_counters(&self) -> FinalCounters {
-        self.inner.final_counters()
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.descriptor()
-    }
-
-    fn live_word(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
-        self.inner.live_word(slot, at)
     }
 }
 

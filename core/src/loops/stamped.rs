@@ -5,14 +5,12 @@
 //! explained have nothing of it. A stamp is a reading of the clock and of the CPU's number, and a
 //! row of 40 bytes.
 
+use super::around::leave_to_inner;
 use super::payload;
 use crate::clock::{Source, Ticks};
 use crate::sample::Flags;
 use crate::sample::arena::{Arena, Row};
-use crate::transport::counter::FinalCounters;
-use crate::transport::optional::{DeviceClock, LiveWord};
 use crate::transport::{Endpoint, Events, Posted, Slot};
-use std::os::fd::BorrowedFd;
 
 /// Posts and arrivals of the threads of an end that are kept: 10 MiB.
 pub const MOST_STAMPS: usize = 1 << 18;
@@ -79,13 +77,7 @@ impl Stamped {
 }
 
 impl Endpoint for Stamped {
-    fn slots(&self) -> u32 {
-        self.inner.slots()
-    }
-
-    fn payload(&mut self, slot: Slot) -> &mut [u8] {
-        self.inner.payload(slot)
-    }
+    leave_to_inner!();
 
     fn post(&mut self, slot: Slot, length: usize) -> Posted {
         let submit = self.source.read();
@@ -94,10 +86,6 @@ impl Endpoint for Stamped {
             self.posted(slot, submit);
         }
         posted
-    }
-
-    fn flush(&mut self) {
-        self.inner.flush();
     }
 
     fn post_now(&mut self, slot: Slot, length: usize) -> Posted {
@@ -120,33 +108,5 @@ impl Endpoint for Stamped {
     fn wait(&mut self, events: &mut Events) {
         self.inner.wait(events);
         self.found(events);
-    }
-
-    fn progress(&mut self) {
-        self.inner.progress();
-    }
-
-    fn serves_by_progress(&self) -> bool {
-        self.inner.serves_by_progress()
-    }
-
-    fn rejected_peers(&self) -> u64 {
-        self.inner.rejected_peers()
-    }
-
-    fn final_counters(&self) -> FinalCounters {
-        self.inner.final_counters()
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.descriptor()
-    }
-
-    fn live_word(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
-        self.inner.live_word(slot, at)
-    }
-
-    fn device_clock(&self) -> Option<&dyn DeviceClock> {
-        self.inner.device_clock()
     }
 }

@@ -422,12 +422,12 @@ pub trait Endpoint: Any + Send {
         None
     }
 
-    /// The socket of a connection, of which the kernel may stamp messages; `None`: it is none.
+    /// The connection's socket; `None` where the transport has none.
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// A second handle, for a thread that receives while this one sends; `None`: there is none.
+    /// A second handle, for a thread that receives while this one sends, if there is one.
     fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         None
     }

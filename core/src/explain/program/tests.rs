@@ -1,11 +1,10 @@
 //! Stamps of a program with known answers.
 
-use super::super::path::{Way, steps};
+use super::super::path::Way;
 use super::super::split::RoundSplit;
 use super::super::stamps::Stamps;
-use super::super::tests::{clock, split_by};
+use super::super::tests::{clock, split_by, way_over};
 use super::*;
-use crate::explain::apart::Kernels;
 use crate::plan::Followed;
 use crate::sample::Flags;
 use crate::transport::KernelPath;
@@ -16,15 +15,7 @@ const SERVER: u32 = 200;
 const ROOM: usize = 1 << 10;
 
 fn way(followed: Followed) -> Way {
-    let path = KernelPath::Bypassed;
-    Way {
-        path,
-        steps: steps(path),
-        followed,
-        framing: 0,
-        is_scheduled: false,
-        kernels: Kernels::One,
-    }
+    way_over(KernelPath::Bypassed, followed)
 }
 
 /// The memory of a thread: its number, then posts (before, after) and arrivals.

@@ -1,13 +1,12 @@
 //! Messages of which several are on the way, with made-up stamps: each has its own.
 
 use super::super::Cause;
-use super::super::apart::Kernels;
 use super::super::causes::{Evidence, cause};
 use super::super::disturbance::Disturbances;
-use super::super::path::{Way, steps};
+use super::super::path::Way;
 use super::super::split::{RoundSplit, Split, StageDef};
 use super::super::stamps::Stamps;
-use super::super::tests::{clock, split_by};
+use super::super::tests::{clock, split_by, way_over};
 use crate::host::trace::{Kind, Stamp, Trace};
 use crate::plan::Followed;
 use crate::sample::{Flags, Sample};
@@ -26,7 +25,7 @@ fn stamp(time_ns: u64, kind: Kind, tid: u32, flow: u32, [number, length]: [u32; 
 }
 
 fn way(path: KernelPath, followed: Followed, is_scheduled: bool) -> Way {
-    Way { path, steps: steps(path), followed, framing: 0, is_scheduled, kernels: Kernels::One }
+    Way { is_scheduled, ..way_over(path, followed) }
 }
 
 /// A message of 100 B: intended, submitted, received.

@@ -1,9 +1,7 @@
 //! Messages and disturbances that are made up: causes with known answers.
 
-use super::super::tests::clock;
+use super::super::tests::{clock, way_over};
 use super::*;
-use crate::explain::apart::Kernels;
-use crate::explain::path::steps;
 use crate::plan::Followed;
 use crate::sample::Flags;
 use crate::transport::KernelPath;
@@ -13,15 +11,7 @@ const SERVER: End = End { tid: 200, cpu: 1 };
 const OTHER: u32 = 300;
 
 fn way(is_scheduled: bool) -> Way {
-    let path = KernelPath::Segments;
-    Way {
-        path,
-        steps: steps(path),
-        followed: Followed::Alone,
-        framing: 0,
-        is_scheduled,
-        kernels: Kernels::One,
-    }
+    Way { is_scheduled, ..way_over(KernelPath::Segments, Followed::Alone) }
 }
 
 fn stamp(time_ns: u64, kind: Kind, end: End, flow: u32) -> Stamp {
