@@ -5,7 +5,6 @@ use super::gaps::Ticks;
 use super::stamps::Stamps;
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Stamp, Trace};
-use crate::order::Ordered;
 use std::collections::BTreeMap;
 
 /// `__TASK_STOPPED` and `__TASK_TRACED` of <linux/sched.h>.
@@ -58,7 +57,7 @@ impl Disturbances {
         reader.frequencies(stamps);
         let mut found = Disturbances { ticks: Ticks::new(stamps), ..reader.found };
         for (held, own) in &mut found.each {
-            own.order_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
+            own.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
             let mut last = f64::NEG_INFINITY;
             let ends = own.iter().map(|one| {
                 last = last.max(one.to_ns);

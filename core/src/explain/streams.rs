@@ -11,7 +11,6 @@ use super::apart::Kernels;
 use super::path::{Match, Step, Way};
 use super::stamps::{Found, Positions, Stamps, UNSEEN, in_flow, reversed};
 use crate::host::trace::{Kind, Stamp};
-use crate::order::Ordered;
 use crate::plan::Followed;
 use crate::sample::{Flags, Sample};
 use crate::transport::KernelPath;
@@ -35,7 +34,7 @@ struct Places(Vec<Place>);
 impl Places {
     fn new(mut all: Vec<Place>) -> Places {
         all.retain(|place| place.from < place.to);
-        all.order_by_key(|place| (place.to, place.stamp));
+        all.sort_by_key(|place| (place.to, place.stamp));
         Places(all)
     }
 

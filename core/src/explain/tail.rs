@@ -85,7 +85,7 @@ impl TailReader {
         let measured = round.samples.samples.iter().filter(|sample| way.is_measured(sample));
         let (mut own, beyond): (Vec<&Sample>, Vec<&Sample>) =
             measured.partition(|sample| sample.receive_ns <= stamps.full_ns);
-        own.order_by(|a, b| way.total_ns(b).total_cmp(&way.total_ns(a)));
+        own.sort_by(|a, b| way.total_ns(b).total_cmp(&way.total_ns(a)));
         self.beyond += beyond.len() as u64;
         self.messages += own.len() as u64;
         self.most = self.most.max(own.len() as u64);

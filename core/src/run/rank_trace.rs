@@ -28,7 +28,9 @@ impl TraceSoFar {
     pub fn stamps(&mut self, stamps: &[Stamp]) -> Result<(), &'static str> {
         let is_whole = self.stamps.len().is_multiple_of(STAMPS_PER_FRAME);
         let is_full_or_last = (1..=STAMPS_PER_FRAME).contains(&stamps.len()) && is_whole;
-        if !self.is_due() || !is_full_or_last {
+        let asked = self.request.as_ref().map_or(&[][..], |request| &request.kinds);
+        let is_asked = |stamp: &Stamp| asked.contains(&stamp.kind);
+        if !self.is_due() || !is_full_or_last || !stamps.iter().all(is_asked) {
             return Err("sent unrequested stamps");
         }
         if self.stamps.len() + stamps.len() > MOST_STAMPS {
@@ -50,6 +52,10 @@ impl TraceSoFar {
         self.done = Some(match report {
             Ok(report) => {
                 report.check(&stamps)?;
+                let asked = self.request.as_ref().map_or(&[][..], |request| &request.kinds);
+                if !report.kinds.iter().all(|kind| asked.contains(kind)) {
+                    return Err("named trace points that it was not asked for");
+                }
                 Ok((*report, stamps))
             }
             Err(why) => Err(why),
@@ -118,8 +124,13 @@ mod tests {
         assert_eq!(trace.stamps(&stamps(1)), unrequested, "after one that was not full");
         assert_eq!(trace.report(report(2)), Err("sent another number of stamps"));
         let mut trace = asked();
-        let of_program = Stamp { kind: Kind::Arrived, ..stamps(1)[0] };
-        assert_eq!(trace.stamps(&[of_program]), Err("sent stamps that no kernel writes"));
+        let of_another = Stamp { kind: Kind::Switch, ..stamps(1)[0] };
+        assert_eq!(trace.stamps(&[of_another]), unrequested);
+        let impossible = Stamp { tid: u32::MAX, ..stamps(1)[0] };
+        assert_eq!(trace.stamps(&[impossible]), Err("sent stamps that no kernel writes"));
+        let more = report(0).map(|one| Box::new(TraceReport { kinds: vec![Kind::Switch], ..*one }));
+        let unnamed = Err("named trace points that it was not asked for");
+        assert_eq!(asked().report(more), unnamed);
         assert_eq!(trace.report(Err("the kernel allows no tracing".into())), Ok(()));
         assert_eq!(trace.report(report(0)), Err("sent an unrequested trace"));
         assert_eq!(trace.stamps(&stamps(1)), unrequested, "after the report");

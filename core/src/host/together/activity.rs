@@ -1,6 +1,5 @@
 //! What the kernel did on each CPU, from the lines of its trace.
 
-use crate::order::Ordered;
 use std::collections::BTreeMap;
 
 crate::options::named_enum! {
@@ -60,7 +59,7 @@ pub fn read(lines: &str, own: &[u32]) -> Vec<Activity> {
             }
         }
     }
-    all.order_by_key(|activity| activity.from);
+    all.sort_by_key(|activity| activity.from);
     all
 }
 
