@@ -65,9 +65,12 @@ fn slow(found: &Explanation) -> Vec<String> {
     all
 }
 
-/// The most frequent causes, each with how many messages and who; empty where none was slow.
+/// The most frequent causes, each with how many messages and who, and how many have none; empty
+/// where none was slow.
 pub(super) fn named(slow: &Slow) -> String {
-    let named = by_cause(slow).into_iter().take(MOST_NAMED).map(|one| {
+    let (without, with): (Vec<_>, Vec<_>) =
+        by_cause(slow).into_iter().partition(|one| one.cause == Cause::Unexplained);
+    let named = with.into_iter().take(MOST_NAMED).chain(without).map(|one| {
         let who = one.who.first().map_or_else(String::new, |(who, _)| format!(", mostly {who}"));
         let who = if one.who.len() == 1 { who.replace(", mostly ", ", ") } else { who };
         format!("{} of {}: {}{who}", count(one.number), slow.count, one.cause.name())
@@ -417,8 +420,21 @@ pub(super) fn causes(slow: &Slow) -> Option<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::Named;
     use crate::explain::path::steps;
     use crate::transport::KernelPath;
+
+    #[test]
+    fn what_has_no_cause_is_told_after_the_most_frequent_causes() {
+        let causes = [Cause::Unexplained, Cause::Task, Cause::Timer, Cause::Gap, Cause::Softirq];
+        let number = |cause| Named { cause, who: "CPU 0".into() };
+        let causes = causes.into_iter().zip([90, 4, 3, 2, 1]);
+        let causes = causes.map(|(cause, count)| (number(cause), count)).collect();
+        let told = named(&Slow { count: 100, above_ns: 1.0, causes });
+        let told: Vec<&str> = told.split("; ").collect();
+        assert_eq!((told.len(), told[0]), (4, "4 of 100: another task ran, CPU 0"));
+        assert!(told[3].starts_with("90 of 100: not explained"), "{told:?}");
+    }
 
     #[test]
     fn a_cpu_has_the_stages_that_ended_on_it_and_one_that_waits_has_none() {
