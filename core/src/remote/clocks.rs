@@ -14,7 +14,7 @@ use crate::transport::{Interfaces, Role, Site, address_of_site, towards};
 use crate::units::InjectedClockError;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -57,24 +57,39 @@ pub struct Comparison {
     thread: JoinHandle<Cost>,
 }
 
-#[derive(Default)]
 struct Shared {
     exchanges: Mutex<Vec<Exchange>>,
     fault: Mutex<Option<String>>,
+    /// How many exchanges there were when no more came for as long as is waited.
+    given_up_at: AtomicUsize,
 }
 
 impl Shared {
-    /// Waits for `count` exchanges; after `patience`, `least` are enough.
-    fn wait_for(&self, count: usize, least: usize, patience: Duration) -> Result<(), Fault> {
-        let deadline = Instant::now() + patience;
+    /// Waits for `count` exchanges while their agent is not `gone`; after `patience`, `least` are
+    /// enough. Who has waited in vain does not wait again before another exchange is answered.
+    fn wait_for(
+        &self,
+        count: usize,
+        least: usize,
+        patience: Duration,
+        gone: impl Fn() -> Option<String>,
+    ) -> Result<(), Fault> {
+        let is_given_up = self.is_given_up();
+        let deadline = Instant::now() + if is_given_up { Duration::ZERO } else { patience };
         loop {
             let found = locked(&self.exchanges).len();
+            if let Some(why) = gone() {
+                *locked(&self.fault) = Some(why);
+            }
             let fault = locked(&self.fault).clone();
             let is_late = Instant::now() > deadline;
             if found >= count || (is_late && fault.is_none() && found >= least) {
                 return Ok(());
             }
             let goes_on = !is_late && fault.is_none();
+            if !goes_on {
+                self.given_up_at.store(found, Ordering::Relaxed);
+            }
             let why = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
             ensure!(
                 goes_on,
@@ -83,6 +98,17 @@ impl Shared {
             );
             std::thread::sleep(QUICK);
         }
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.given_up_at.load(Ordering::Relaxed) == locked(&self.exchanges).len()
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        let (exchanges, fault) = Default::default();
+        Shared { exchanges, fault, given_up_at: AtomicUsize::new(usize::MAX) }
     }
 }
 
@@ -129,7 +155,7 @@ impl Comparison {
             Cost { sent: asking.sent, cpu_ns, remote: None }
         });
         let comparison = Comparison { agent, rx, shared, thread };
-        comparison.shared.wait_for(FIRST, LEAST, PATIENCE)?;
+        comparison.shared.wait_for(FIRST, LEAST, PATIENCE, || comparison.gone())?;
         Ok(comparison)
     }
 
@@ -138,8 +164,13 @@ impl Comparison {
         let count = locked(&self.shared.exchanges).len();
         self.thread.thread().unpark();
         // The current one may have begun before.
-        self.shared.wait_for(count + 2, count + 2, PATIENCE)?;
+        self.shared.wait_for(count + 2, count + 2, PATIENCE, || self.gone())?;
         Ok(locked(&self.shared.exchanges).clone())
+    }
+
+    /// Why its agent answers no more. One that answers says nothing.
+    fn gone(&self) -> Option<String> {
+        self.rx.try_recv().ok()?.message.err().map(|error| error.to_string())
     }
 
     /// All exchanges so far.
@@ -150,9 +181,14 @@ impl Comparison {
     /// Ends the comparison; returns its cost.
     pub fn end(self) -> Cost {
         let Comparison { mut agent, rx, shared, thread } = self;
+        let is_given_up = shared.is_given_up();
         drop(shared);
         thread.thread().unpark();
         let mut cost = thread.join().unwrap_or_default();
+        // One that answers no more does not exit in time either: it is killed where it is dropped.
+        if is_given_up {
+            return cost;
+        }
         let _ = agent.close();
         // Its process has exited: its last messages are queued or in the pipe.
         while let Ok(AgentMessage { message: Ok(said), .. }) = rx.recv_timeout(LAST_WORD) {
@@ -195,11 +231,20 @@ mod tests {
         let one = Exchange { sent: now, reached: now, answered: now, heard: now };
         *locked(&shared.exchanges) = vec![one; LEAST];
         let soon = Duration::from_millis(5);
-        assert!(shared.wait_for(FIRST, LEAST, soon).is_ok());
-        let fault = shared.wait_for(FIRST, LEAST + 1, soon).unwrap_err();
+        let none = || None;
+        assert!(shared.wait_for(FIRST, LEAST, soon, none).is_ok());
+        let fault = shared.wait_for(FIRST, LEAST + 1, soon, none).unwrap_err();
         assert!(fault.to_string().contains("only 20 clock exchanges were answered"), "{fault}");
+        let began = Instant::now();
+        shared.wait_for(FIRST, LEAST + 1, PATIENCE, none).unwrap_err();
+        assert!(began.elapsed() < PATIENCE, "it was waited for in vain once");
+        *locked(&shared.exchanges) = vec![one; LEAST + 1];
+        assert!(!shared.is_given_up(), "another one was answered");
+        let gone = || Some("killed".to_string());
+        let fault = shared.wait_for(FIRST, FIRST, PATIENCE, gone).unwrap_err();
+        assert!(fault.to_string().contains("(killed)"), "{fault}");
         *locked(&shared.fault) = Some("no route".into());
-        let fault = shared.wait_for(FIRST, LEAST, PATIENCE).unwrap_err();
+        let fault = shared.wait_for(FIRST, LEAST, PATIENCE, none).unwrap_err();
         assert!(fault.to_string().contains("(no route)"), "{fault}");
     }
 }

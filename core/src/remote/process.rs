@@ -19,11 +19,11 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an agent may take to exit once its channel is closed. On a busy machine an adapter's
 /// resources and ssh need seconds.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+pub const EXIT: Duration = Duration::from_secs(5);
 
 /// A message of an agent.
 pub struct AgentMessage {
@@ -198,10 +198,10 @@ impl Agent {
         }
     }
 
-    /// Closes its channel, waits for its exit for this time beside the usual one, then kills it.
-    /// Describes an exit that was not orderly.
-    pub fn end(mut self, beside: Duration) -> Option<String> {
-        let patience = LAST_WORDS.saturating_add(beside);
+    /// Closes its channel, waits for its exit until then, then kills it. Describes an exit that was
+    /// not orderly.
+    pub fn end(mut self, until: Instant) -> Option<String> {
+        let patience = until.saturating_duration_since(Instant::now());
         if let Process::Rank(launch) = &self.process {
             self.input = None;
             return launch.end(patience);
@@ -214,7 +214,7 @@ impl Agent {
 
     /// Closes its channel and waits for its exit; `None`: it had to be killed.
     pub fn close(&mut self) -> Option<ExitStatus> {
-        self.close_within(LAST_WORDS)
+        self.close_within(EXIT)
     }
 
     fn close_within(&mut self, patience: Duration) -> Option<ExitStatus> {

@@ -16,7 +16,7 @@ use crate::control::secret;
 use crate::order::Ordered;
 use crate::plan::pairs::HERE;
 use crate::plan::{Case, Ending};
-use crate::remote::process::{Agent, AgentMessage};
+use crate::remote::process::{Agent, AgentMessage, EXIT};
 use crate::remote::ssh;
 use crate::run::conditions::Conditions;
 use crate::run::period::{Periods, Watched};
@@ -238,7 +238,7 @@ impl<'a> Round<'a> {
 
     /// The next message of an agent, if it comes before the next check. A refusal, and the end of a
     /// channel, are faults.
-    fn next_message(&self, patience: Duration) -> Result<Option<(usize, FromAgent)>, Fault> {
+    fn next_message(&mut self, patience: Duration) -> Result<Option<(usize, FromAgent)>, Fault> {
         let interrupted = self.conditions.context.interrupted.load(Ordering::Relaxed);
         ensure!(!interrupted, Fault::Interrupted);
         let AgentMessage { rank, message } = match self.rx.recv_timeout(patience.min(CHECK)) {
@@ -255,7 +255,10 @@ impl<'a> Round<'a> {
                 Err(Fault::of_agent(wrong_use, sentence))
             }
             Ok(message) => Ok(Some((rank, message))),
-            Err(error) => Err(Fault::Gone { role, host, why: error.to_string() }),
+            Err(error) => {
+                self.ranks[rank].is_gone = true;
+                Err(Fault::Gone { role, host, why: error.to_string() })
+            }
         }
     }
 
@@ -402,11 +405,11 @@ impl<'a> Round<'a> {
     /// died says more than how the others noticed.
     fn end(mut self, fault: Option<Fault>) -> (Vec<RunningRank<'a>>, Option<Fault>) {
         let order = self.order();
+        let may_report =
+            |rank: &RunningRank<'_>| rank.is_running() && !rank.is_gone && !rank.is_broken;
         if fault.is_some() {
             self.ranks.iter_mut().for_each(|rank| rank.send(&ToAgent::Stop));
             let deadline = Instant::now() + LAST_WORDS;
-            let may_report =
-                |rank: &RunningRank<'_>| rank.is_running() && !rank.is_gone && !rank.is_broken;
             while self.ranks.iter().any(may_report) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 let Ok(AgentMessage { rank, message }) = self.rx.recv_timeout(left) else { break };
@@ -440,11 +443,15 @@ impl<'a> Round<'a> {
         let first = fault.as_ref().and_then(Fault::gone);
         let launch = self.ranks.iter().find_map(|rank| rank.agent.as_ref()?.launch());
         let mut deaths = Vec::new();
+        let began = Instant::now();
         for rank in order {
             let rank = &mut self.ranks[rank];
+            // What was told to stop and has said nothing does not exit either. A launcher may.
+            let is_silent = fault.is_some() && may_report(rank) && launch.is_none();
+            let patience = if is_silent { Duration::ZERO } else { EXIT + self.case.queue_time() };
             // A broken one is killed where it is dropped, and its end says nothing.
             let agent = rank.agent.take().filter(|_| !rank.is_broken);
-            deaths.extend(agent.and_then(|agent| agent.end(self.case.queue_time())));
+            deaths.extend(agent.and_then(|agent| agent.end(began + patience)));
         }
         let first = launch.and_then(|launch| launch.first_gone(&names, first));
         if let (Some(death), Some(first)) = (deaths.first_mut(), first) {

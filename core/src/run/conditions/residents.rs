@@ -1,9 +1,9 @@
 //! Agents that stay for several rounds: a process can be a rank of a launch only once, so that the
 //! rounds of a job whose launcher has started this program share its processes.
 
-use crate::remote::process::Agent;
+use crate::remote::process::{Agent, EXIT};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::Instant;
 
 /// The agents between two rounds, each with the number of its host; `None`: this one.
 #[derive(Default)]
@@ -28,9 +28,10 @@ impl Drop for Residents {
     fn drop(&mut self) {
         let all = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         all.iter_mut().for_each(|(_, agent)| agent.hang_up());
+        let until = Instant::now() + EXIT;
         for (_, agent) in all.drain(..) {
             // Their rounds are over: how they end changes nothing.
-            let _ = agent.end(Duration::ZERO);
+            let _ = agent.end(until);
         }
     }
 }
