@@ -21,6 +21,47 @@ fn what_is_inline_and_signalled_stands_in_the_record() {
     assert_eq!(granted(&larger, "inline"), "off");
 }
 
+#[test]
+fn how_completions_of_sends_are_waited_for_stands_in_the_record() {
+    if !has_device() {
+        return;
+    }
+    let asked = "bandwidth --transport verbs --time 100ms --size 4096 --wait";
+    for (how, waits) in [
+        ("busy", "busy"),
+        ("busy --send-wait block", "block"),
+        ("block --send-wait busy", "busy"),
+        ("adaptive", "adaptive"),
+    ] {
+        assert_eq!(granted(&record(&format!("{asked} {how}")), "send_wait"), waits, "{how}");
+    }
+}
+
+#[test]
+fn as_many_receives_are_posted_as_were_asked_for() {
+    if !has_device() {
+        return;
+    }
+    const LATENCY: &str = "latency --transport verbs --count 300 --check";
+    for (depth, words) in [
+        ("11", "bandwidth --transport verbs --time 50ms --size 4096"),
+        ("1", "bandwidth --transport verbs --time 50ms --size 64 --wait block"),
+        ("3", "bandwidth --transport verbs --time 50ms --operation write_imm --size 64"),
+        ("2", &format!("{LATENCY} --size 64")),
+        ("2", &format!("{LATENCY} --size 4096 --wait block")),
+        ("2", &format!("{LATENCY} --size 4096 --burst 4 --inline off")),
+        ("2", &format!("{LATENCY} --size 64 --operation write_imm")),
+        ("3", &format!("{LATENCY} --size 64 --service uc --queue-pairs 2 --wait block")),
+    ] {
+        let words = format!("{words} --receive-depth {depth}");
+        let record = record(&words);
+        assert_eq!(granted(&record, "receive_depth"), depth, "{words}");
+        let run = &record["runs"][0];
+        assert_eq!(counts(run, "received"), counts(run, "sent"), "{words}");
+        assert!(counts(run, "received") > 0, "{words}");
+    }
+}
+
 fn yes(inline: &str, signal: &str) -> (String, String) {
     (inline.to_string(), signal.to_string())
 }

@@ -4,6 +4,7 @@ use super::memory_kind::MemoryKind;
 use super::numbers::Numbered;
 use super::options::*;
 use super::order::check_requests;
+use super::queues::LEAST_RECEIVES_OF_ECHO;
 use crate::options::names;
 use crate::transport::{Operation, Settings, Traffic, TransportRequest};
 
@@ -22,6 +23,7 @@ pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
     check_attributes(settings)?;
     check_memory(request)?;
     check_stamps(request)?;
+    check_receives(request)?;
     check_waits(request)
 }
 
@@ -157,6 +159,19 @@ fn check_stamps(request: &TransportRequest<'_>) -> Result<(), String> {
     })
 }
 
+/// Refuses fewer receives than an end that answers needs.
+fn check_receives(request: &TransportRequest<'_>) -> Result<(), String> {
+    let TransportRequest { traffic, settings, .. } = *request;
+    let answers = matches!(traffic, Traffic::Echo { .. });
+    let depth = settings.count32("receive-depth").unwrap_or(LEAST_RECEIVES_OF_ECHO);
+    ensure!(
+        !answers || depth >= LEAST_RECEIVES_OF_ECHO,
+        "--receive-depth {depth} leaves no receive while an answer is sent from the last one: use \
+         {LEAST_RECEIVES_OF_ECHO} or more"
+    );
+    Ok(())
+}
+
 /// Refuses waits that an end cannot do.
 fn check_waits(request: &TransportRequest<'_>) -> Result<(), String> {
     let TransportRequest { wait, traffic, settings, .. } = *request;
@@ -210,6 +225,12 @@ mod tests {
         let with_ece = |more| refused(&[("ece", "on"), more], 64);
         assert_eq!(with_ece(("service", "uc")), None);
         assert!(with_ece(("service", "ud")).is_some() && with_ece(("connect", "cm")).is_some());
+    }
+
+    #[test]
+    fn an_end_that_answers_has_a_receive_while_it_does() {
+        assert!(refused(&[("receive-depth", "1")], 64).unwrap().contains("use 2 or more"));
+        assert_eq!(refused(&[("receive-depth", "2")], 64), None);
     }
 
     #[test]

@@ -30,8 +30,11 @@ pub(super) struct Depths {
 const SEND_DEPTH: u32 = 128;
 /// Receives of a stream where nothing is asked for: perftest's receive depth.
 const RECEIVE_DEPTH: u32 = 512;
-/// The fewest receives.
-pub const LEAST_RECEIVES: u32 = 16;
+/// The fewest receives where nothing is asked for, and the fewest entries of any device's queues.
+const LEAST_RECEIVES: u32 = 16;
+/// The fewest receives of an end that answers: one message may come while an answer is sent from
+/// another's slot.
+pub const LEAST_RECEIVES_OF_ECHO: u32 = 2;
 /// Sends on their way over all queue pairs where nothing is asked for: their queues take some
 /// 64 MiB.
 const SEND_DEPTHS: u32 = 1 << 18;
@@ -78,21 +81,20 @@ impl Depths {
         let usual = SEND_DEPTH.max(window).min((SEND_DEPTHS / pairs).max(window.div_ceil(pairs)));
         let send = settings.count32("send-depth").unwrap_or(usual).min(most);
         let slots = window.min(send.saturating_mul(pairs)) as usize;
-        let asked = settings.count32("receive-depth").unwrap_or(match setup.traffic {
+        let fit_each = (fit / pairs).max(2);
+        let asked = settings.count32("receive-depth");
+        let usual = || match setup.traffic {
             // Twice what is on the way: a slot is never overwritten while it is looked at.
             Traffic::Echo { .. } => window.saturating_mul(2).saturating_mul(sharing),
             Traffic::Forward | Traffic::Both => RECEIVE_DEPTH,
             Traffic::OneSided | Traffic::Collective => slots as u32,
-        });
-        let fit_each = (fit / pairs).max(2);
+        };
+        let wanted = asked.unwrap_or_else(|| usual().max(LEAST_RECEIVES.min(fit_each)));
         let most = match shares_receives {
             true => limit(max_srq_wr).min(entries),
             false => limit(max_qp_wr).min((entries / pairs).max(1)),
         };
-        let receive = asked
-            .max(LEAST_RECEIVES.min(fit_each))
-            .min(fit_each.max(2 * window.div_ceil(pairs)))
-            .min(most);
+        let receive = wanted.min(fit_each.max(2 * window.div_ceil(pairs))).min(most);
         let receives = if shares_receives { receive } else { receive * pairs };
         Depths { pairs, slots, send, receive, receives }
     }
