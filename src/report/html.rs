@@ -70,6 +70,8 @@ struct Page<'a> {
     answer: Vec<String>,
     /// The drawing on top.
     lead: Option<Section>,
+    /// Of an explanation: where the time goes, which is what was asked.
+    why: Option<Section>,
     /// The sections below it: their identifiers and titles.
     links: Vec<(String, String)>,
     middle: &'a [Section],
@@ -91,6 +93,7 @@ struct Page<'a> {
 
 /// The sections of a page.
 struct Sections {
+    why: Option<Section>,
     results: Vec<Section>,
     middle: Vec<Section>,
     /// The drawing on top.
@@ -105,8 +108,7 @@ impl Sections {
         let asked = [view::study(record), view::clocks(record), view::together(record)];
         let beside = view::impact(record).into_iter().chain(view::parts(record));
         let asked = beside.chain(asked.into_iter().flatten());
-        let why = view::explanation(record).into_iter().chain(view::tail_causes(record));
-        let asked = why.chain(asked);
+        let asked = view::tail_causes(record).into_iter().chain(asked);
         let own = asked.chain(results.iter().cloned()).chain(view::sweep(record));
         let mut middle: Vec<Section> = own.collect();
         let lead = match record.plan.pairs {
@@ -115,7 +117,7 @@ impl Sections {
         };
         let overall = [view::rounds(record), view::noise(record)];
         let (overall, pairs) = (overall.into_iter().flatten().collect(), view::pairs(record));
-        Sections { results, middle, lead, pairs, overall }
+        Sections { why: view::explanation(record), results, middle, lead, pairs, overall }
     }
 }
 
@@ -127,8 +129,8 @@ pub fn render<E: fmt::Display>(
     rounds: impl IntoIterator<Item = Result<RoundSamples, E>>,
 ) -> String {
     let reduced = curves::reduce(record, rounds);
-    let Sections { results, middle, lead, pairs, overall } = Sections::new(record, patterns);
-    let drawn = [lead.as_slice(), pairs.as_slice(), &middle, &overall].concat();
+    let Sections { why, results, middle, lead, pairs, overall } = Sections::new(record, patterns);
+    let drawn = [lead.as_slice(), why.as_slice(), pairs.as_slice(), &middle, &overall].concat();
     let words: Vec<String> = record.command.iter().map(|word| shell_word(word)).collect();
     let disagreements = disagreements(record, &reduced);
     let environment = environment(record);
@@ -150,8 +152,9 @@ pub fn render<E: fmt::Display>(
         plan: serde_json::to_string_pretty(&record.plan).unwrap_or_default(),
         data: data(record, &drawn, &reduced),
         pictures: pictures::of(record, &drawn, &reduced),
-        links: links(record, &reduced, &middle, &overall),
+        links: links(record, &reduced, [why.as_slice(), &middle, &overall]),
         lead,
+        why,
     };
     // A template fails only where what it is written to does, and a text does not.
     page.render().unwrap_or_default()
@@ -159,11 +162,11 @@ pub fn render<E: fmt::Display>(
 
 /// The tables that answer the question.
 pub fn results(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Table> {
-    let Sections { results, middle, .. } = Sections::new(record, patterns);
+    let Sections { why, results, middle, .. } = Sections::new(record, patterns);
     match results.iter().any(|section| !section.results.is_empty()) {
         true => results.into_iter().flat_map(|section| section.results).collect(),
         // Of clocks and of noise the tables are all there is.
-        false => middle.into_iter().flat_map(|section| section.tables).collect(),
+        false => why.into_iter().chain(middle).flat_map(|section| section.tables).collect(),
     }
 }
 
@@ -191,8 +194,7 @@ fn data(record: &Record, sections: &[Section], reduced: &Reduced) -> Vec<(&'stat
 fn links(
     record: &Record,
     reduced: &Reduced,
-    middle: &[Section],
-    overall: &[Section],
+    [why, middle, overall]: [&[Section]; 3],
 ) -> Vec<(String, String)> {
     let named = |all: &[Section]| -> Vec<(String, String)> {
         let shown = all.iter().filter(|section| !section.is_empty());
@@ -201,6 +203,7 @@ fn links(
     let fixed = |id: &str, title: &str| vec![(id.to_owned(), title.to_owned())];
     let drawn = |has: bool, id, title| if has { fixed(id, title) } else { Vec::new() };
     [
+        named(why),
         drawn(view::is_of_messages(record), "results", "Results"),
         fixed("warnings", "Warnings"),
         named(middle),
