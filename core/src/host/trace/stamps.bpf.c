@@ -248,8 +248,8 @@ int wg_switch(u64 *ctx)
 		return 0;
 	u64 now = ktime_ns();
 	/* The thread that leaves is still the current one. */
-	struct numbers own = {};
-	if (leaves)
+	struct numbers own = {.pid = from->pid};
+	if (leaves && s->ns_ino != INITIAL_PIDS)
 		ns_pid_tgid(s->ns_dev, s->ns_ino, &own, sizeof(own));
 	put(s, now, SWITCH, from, to->pid, from->__state, leaves | comes << 1 | own.pid << 2);
 	if (!leaves)
@@ -373,9 +373,10 @@ INLINE void network_ends(u32 number)
 		return;
 	u64 begin = s->positions[cpu].softirq_ns;
 	s->positions[cpu].softirq_ns = 0;
+	if (!begin || s->positions[cpu].packets != s->positions[cpu].packets_before)
+		return;
 	u64 now = ktime_ns();
-	if (!begin || now - begin < s->least_network_ns ||
-	    s->positions[cpu].packets != s->positions[cpu].packets_before)
+	if (now - begin < s->least_network_ns)
 		return;
 	put(s, begin, SOFTIRQ_ENTRY, current_task(), 0, number, 0);
 	put(s, now, SOFTIRQ_EXIT, current_task(), 0, number, 0);
