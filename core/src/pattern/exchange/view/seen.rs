@@ -171,7 +171,8 @@ impl<'a> Seen<'a> {
         let unit = byte_rate::or(ByteRateUnit::Megabytes);
         let cell = |one: &Connection| {
             let at = (one.from as usize, one.to as usize);
-            (at, HeatCell { value: Number(one.rate.value), run: self.run.index })
+            let (value, interval) = figure(&one.rate);
+            (at, HeatCell { value: Number(value), interval, run: self.run.index })
         };
         let map = HeatMap {
             title: format!("Rate of each connection, {}", self.run.label),
