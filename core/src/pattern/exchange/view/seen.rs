@@ -71,6 +71,11 @@ impl<'a> Seen<'a> {
         self.names.get(rank as usize).cloned().unwrap_or_else(|| format!("node{rank}"))
     }
 
+    /// Whether anything was measured while all nodes sent.
+    pub fn has_rate(&self) -> bool {
+        self.run.rate(RateMetric::Bandwidth).is_some_and(|rate| rate.value.is_finite())
+    }
+
     pub fn nodes(&self) -> Vec<NodeRow<'_>> {
         let nodes = (0..).zip(&self.details.nodes);
         nodes.map(|(rank, node)| NodeRow { name: self.name(rank), node }).collect()
