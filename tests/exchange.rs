@@ -10,6 +10,7 @@ use controller::{Controller, Scratch, measured, samples, wiregauge, words};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::process::Command;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Run;
 use wiregauge::sample::Sample;
@@ -169,6 +170,30 @@ fn what_an_exchange_cannot_do_is_refused_before_anything_runs() {
         assert!(ended.stderr.contains(why), "{line}: {}", ended.stderr);
         assert!(!scratch.join("run").exists(), "{line}");
     }
+}
+
+#[test]
+fn more_nodes_than_descriptors_are_refused_and_as_many_as_are_allowed_run() {
+    let scratch = Scratch::new();
+    // Three of each of 8 nodes, and 32.
+    let under = |limit: u32| {
+        let script = format!(
+            "ulimit -n {limit} && exec \"$0\" exchange --nodes 8 --size 1KiB --slot 1ms \
+             --time 100ms --rounds 1 --out run"
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_wiregauge")]);
+        Controller::of(&scratch, shell).end()
+    };
+    let ended = under(55);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let why = "8 nodes need 56 file descriptors in the process that commands them, and the limit \
+               here is 55: use fewer nodes, or raise it (ulimit -Hn 56, as root)\n";
+    assert!(ended.stderr.ends_with(why), "{ended:?}");
+    assert!(!scratch.join("run").exists());
+    let ended = under(56);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    nothing_is_missing(&read_record(&scratch.join("run")).unwrap().runs[0]);
 }
 
 #[test]

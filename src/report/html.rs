@@ -47,9 +47,10 @@ const UPLOT: &str = include_str!("../../web/vendor/uPlot.iife.min.js");
 const UPLOT_CSS: &str = include_str!("../../web/vendor/uPlot.min.css");
 const CSS: &str = include_str!("../../web/page.css");
 
-/// Most names of which the cells of a matrix show their numbers; of more they are in the cells'
-/// titles.
+/// Most names of which the cells of a matrix show their numbers, and not their titles alone.
 const MOST_NUMBERS: usize = 24;
+/// The same of their intervals, which are twice as wide.
+const MOST_INTERVALS: usize = 12;
 /// Sentences above the drawing, which shall be on the first screen; the sections have the others.
 const ANSWERS: usize = 2;
 /// What is shown of a field of the environment that could not be read.
@@ -462,13 +463,22 @@ mod tests {
         let mut one = HeatMap { unit: "MB/s".into(), scale: 1e-6, ..HeatMap::default() };
         one.more_is_better = true;
         one.names = ["a", "<b>"].map(String::from).to_vec();
-        for (row, value) in [(0, 1e9), (1, 4e9)] {
-            let cell = HeatCell { value: stats::Value(value), run: row as u32 };
+        let [low, high] = [3.9e9, 4.2e9].map(stats::Value);
+        for (row, value, interval) in [(0, 1e9, None), (1, 4e9, Some(Interval { low, high }))] {
+            let cell = HeatCell { value: stats::Value(value), interval, run: row as u32 };
             one.cells.insert((row, 1 - row), cell);
         }
-        let html = html(&[Section { maps: vec![one], ..Section::default() }]);
-        assert!(html.contains("--heat:1.000\" title=\"a to &lt;b&gt;: 1000 MB/s\""), "{html}");
-        assert!(html.contains("--heat:0.000\" title=\"&lt;b&gt; to a: 4000 MB/s\""), "{html}");
+        let of = |map: &HeatMap| html(&[Section { maps: vec![map.clone()], ..Section::default() }]);
+        let small = of(&one);
+        assert!(small.contains("--heat:1.000\" title=\"a to &lt;b&gt;: 1000 MB/s\""), "{small}");
+        let title = "0.000\" title=\"&lt;b&gt; to a: 4000 MB/s; 95 % interval: 3900 – 4200\"";
+        assert!(small.contains(title), "{small}");
+        let below = "4000</data><span class=\"ci\" data-low=\"3900000000\" \
+                     data-high=\"4200000000\">3900 – 4200</span></td>";
+        assert!(small.contains(below) && small.matches("class=\"ci\"").count() == 1, "{small}");
+        one.names.resize(MOST_INTERVALS + 1, String::new());
+        let large = of(&one);
+        assert!(large.contains(title) && !large.contains("class=\"ci\""), "{large}");
     }
 
     #[test]

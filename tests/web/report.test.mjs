@@ -278,6 +278,47 @@ test("a page of several records says which cases differ, and draws the one that 
     assert.equal(drawn, 9, "the other cases that have samples");
   });
 
+// The ratio of luminances of a cell's text and of what is behind it (WCAG 2, 1.4.3).
+function contrast(element) {
+  const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
+  const parsed = (colour) => {
+    const [r, g, b, alpha = 1] = numbers(colour);
+    return [...(colour.startsWith("rgb") ? [r, g, b].map((v) => v / 255) : [r, g, b]), alpha];
+  };
+  const back = parsed(getComputedStyle(document.body).backgroundColor);
+  const [r, g, b, alpha] = parsed(getComputedStyle(element.closest("td")).backgroundColor);
+  const behind = [r, g, b].map((v, i) => alpha * v + (1 - alpha) * back[i]);
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = ([red, green, blue]) =>
+    0.05 + 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  const [one, other] = [light(parsed(getComputedStyle(element).color)), light(behind)];
+  return Math.max(one, other) / Math.min(one, other);
+}
+
+test("a matrix has intervals in its cells, legible in both themes", async (t) => {
+  for (const colorScheme of ["light", "dark"]) {
+    const { page, record } = await open(t, "pairs", { colorScheme }, "20000");
+    const cells = page.locator("table.heat").first().locator("td[data-run]");
+    const seen = await cells.evaluateAll((all) => all.map((td) => {
+      const { low, high } = td.querySelector(".ci").dataset;
+      return { run: Number(td.dataset.run), low: Number(low), high: Number(high),
+        title: td.title, text: td.querySelector(".ci").textContent };
+    }));
+    assert.equal(seen.length, 56, "eight hosts, each with each other");
+    for (const { run, low, high, title, text } of seen) {
+      const { interval } = figure(record.runs[run], "half_rtt").quantiles.find((q) => q.p === 0.5);
+      assert.deepEqual({ low, high }, interval);
+      assert.ok(title.endsWith(`; 95 % interval: ${text}`), title);
+    }
+    const least = Math.min(...await page.locator("table.heat td[data-run] > *").evaluateAll(
+      (all, source) => all.map(new Function(`return ${source}`)()), contrast.toString()));
+    assert.ok(least >= 4.5, `${colorScheme}: ${least}`);
+    await page.setViewportSize({ width: 400, height: 800 });
+    const caption = await page.locator("table.heat caption span").first().boundingBox();
+    assert.ok(caption.x + caption.width <= 400, "the caption wraps");
+  }
+});
+
 test("a narrow page does not scroll sideways", async (t) => {
   const seen = [["sweep", 360], ["sweep", 700], ["survey", 1280], ["hostile", 360], ["study", 360],
     ["load", 360], ["surface", 360], ["rpc", 360], ["pairs", 360], ["several", 360]];

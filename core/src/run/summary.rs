@@ -4,7 +4,7 @@ use super::analysis::RunSoFar;
 use super::{RunContext, overhead};
 use crate::clock::ChosenClock;
 use crate::host::{Environment, Noise, TOOL_VERSION, format_cpus, interface_with};
-use crate::plan::{HostPair, Plan};
+use crate::plan::Plan;
 use crate::record::schema::{
     ClockCost, OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION,
 };
@@ -132,9 +132,9 @@ pub fn warnings_of_hosts(
         let shared = runs.iter().flat_map(|run| run.shared_at(number)).collect();
         warnings_there(host, &shared)
     };
-    let pairs = plan.cases.iter().map(|case| case.topology.hosts());
+    let ends = plan.cases.iter().map(|case| case.topology.ranks.iter().map(|rank| rank.host));
     let own = |host: u32| own_interface(hosts.get(host as usize)?);
-    (0..).zip(hosts).flat_map(of_host).chain(not_on_the_wire(pairs, own)).collect()
+    (0..).zip(hosts).flat_map(of_host).chain(not_on_the_wire(ends, own)).collect()
 }
 
 /// What weakens the record at another host; other runs measured on its CPUs `shared`.
@@ -152,19 +152,18 @@ fn own_interface(host: &OtherHost) -> Option<String> {
     address.and_then(interface_with).map(|interface| interface.name)
 }
 
-/// The runs whose two ends are on this host though a host was named. `interface_of` gives this
+/// The runs whose ends are all on this host though a host was named. `interface_of` gives this
 /// host's interface with the address of a named host.
 fn not_on_the_wire(
-    pairs: impl Iterator<Item = HostPair>,
+    runs: impl Iterator<Item = impl Iterator<Item = Option<u32>>>,
     interface_of: impl Fn(u32) -> Option<String>,
 ) -> Vec<RecordedWarning> {
-    let interface = |HostPair { client, server }: HostPair| {
-        // Of two ends on this host without a name the transport's interface decides.
-        let ends: Option<Vec<String>> =
-            [client, server].into_iter().flatten().map(&interface_of).collect();
-        ends?.pop()
+    let interface = |ends: _| {
+        // Of ends on this host without a name the transport's interface decides.
+        let named: Option<Vec<String>> = Iterator::flatten(ends).map(&interface_of).collect();
+        named?.pop()
     };
-    let found = pairs.filter_map(interface).map(|interface| Warning::NotOnTheWire { interface });
+    let found = runs.filter_map(interface).map(|interface| Warning::NotOnTheWire { interface });
     RecordedWarning::each_once(&found.collect::<Vec<_>>())
 }
 
@@ -176,10 +175,10 @@ mod tests {
     fn a_pair_is_off_the_wire_where_both_of_its_ends_are_here() {
         // Host 0 is this one.
         let interface_of = |host| (host == 0).then(|| "eth0".to_string());
-        let warned = |client, server| {
-            let pairs = [HostPair { client, server }];
-            not_on_the_wire(pairs.into_iter(), interface_of).len()
+        let of = |ends: &[Option<u32>]| {
+            not_on_the_wire([ends.iter().copied()].into_iter(), interface_of).len()
         };
+        let warned = |client, server| of(&[client, server]);
         assert_eq!((warned(None, Some(0)), warned(Some(0), Some(0))), (1, 1));
         // The pairs of a plan that names the controller's host among others.
         assert_eq!((warned(Some(0), Some(1)), warned(Some(1), Some(0))), (0, 0));
@@ -187,7 +186,9 @@ mod tests {
             (warned(None, Some(1)), warned(Some(1), Some(2)), warned(None, None)),
             (0, 0, 0)
         );
-        let all = [HostPair { client: None, server: Some(0) }; 2];
+        // Nodes, of which this host is the first.
+        assert_eq!((of(&[Some(0), Some(1), Some(2)]), of(&[Some(0); 3])), (0, 1));
+        let all = [[None, Some(0)].into_iter(), [None, Some(0)].into_iter()];
         assert_eq!(not_on_the_wire(all.into_iter(), interface_of).len(), 1, "said once");
     }
 

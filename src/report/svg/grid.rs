@@ -12,10 +12,14 @@ const HIGHEST: f64 = 44.0;
 const LOWEST: f64 = 14.0;
 /// Cells of a matrix of more names than this have no numbers.
 const MOST_NUMBERS: usize = 24;
+/// And of more than this one no intervals, whose letters would be too small.
+const MOST_INTERVALS: usize = 6;
 
 /// One cell: its text, how strong its colour is from 0 to 1, and what is wrong with it.
 struct Cell {
     text: String,
+    /// Its interval, where there is one.
+    interval: String,
     strength: Option<f64>,
     flag: String,
 }
@@ -44,7 +48,7 @@ pub fn surface(surface: &Surface) -> String {
             false => 0.5,
         });
         let text = point.z.map_or("–".into(), |z| tick_of(&surface.z, z));
-        Some(Cell { text, strength, flag: point.flag.clone() })
+        Some(Cell { text, interval: String::new(), strength, flag: point.flag.clone() })
     };
     let grid = Grid {
         title: &surface.title,
@@ -59,15 +63,20 @@ pub fn surface(surface: &Surface) -> String {
 /// A matrix of names.
 pub fn matrix(map: &HeatMap) -> String {
     let has_numbers = map.names.len() <= MOST_NUMBERS;
+    let has_intervals = map.has_intervals() && map.names.len() <= MOST_INTERVALS;
     let cell = |row: usize, column: usize| {
         let found = map.cell(row, column)?;
         let text = match has_numbers {
             true => number::on_page(found.value.0 * map.scale, None),
             false => String::new(),
         };
-        Some(Cell { text, strength: Some(map.heat(found.value.0)), flag: String::new() })
+        let interval = found.interval.filter(|_| has_intervals);
+        let interval = interval
+            .map_or(String::new(), |both| number::interval_on_page(found.value.0, both, map.scale));
+        Some(Cell { text, interval, strength: Some(map.heat(found.value.0)), flag: String::new() })
     };
-    let title = format!("{}, in {}", map.title, map.unit);
+    let with = if has_intervals { ", with 95 % intervals" } else { "" };
+    let title = format!("{}, in {}{with}", map.title, map.unit);
     let note = format!("{}; the darker, the worse", map.axes);
     let grid = Grid {
         title: &title,
@@ -132,10 +141,10 @@ impl Cell {
             high - 2.0,
             PALETTE[0]
         ));
-        let lines = [(self.text.as_str(), TEXT), (self.flag.as_str(), BAD)];
+        let fits = |text: &str| (wide - 6.0) / (text.chars().count().max(1) as f64 * ADVANCE);
+        let lines = [(&self.text, TEXT), (&self.interval, TEXT), (&self.flag, BAD)];
         let lines: Vec<_> = lines.into_iter().filter(|(text, _)| !text.is_empty()).collect();
-        let most = lines.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(1);
-        let fits = (wide - 6.0) / (most.max(1) as f64 * ADVANCE);
+        let fits = lines.iter().map(|(text, _)| fits(text)).fold(f64::INFINITY, f64::min);
         let letter = LETTER.min(fits).min((high - 2.0) / lines.len().max(1) as f64);
         let first = y + high / 2.0 - letter * 1.1 * (lines.len() as f64 - 1.0) / 2.0;
         for (at, (text, colour)) in lines.iter().enumerate() {

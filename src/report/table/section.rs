@@ -114,7 +114,7 @@ fn map(map: &HeatMap, layout: &Layout) -> Text {
     let range = map.range().map_or("nothing was measured".into(), |(low, high)| {
         format!("{} to {}", short(low * map.scale), short(high * map.scale))
     });
-    let range = format!("{names} hosts, {range}; the page shows all");
+    let range = format!("{names} rows and columns, {range}; the page shows all");
     text.append(layout.sentence(&range, Tone::Plain));
     text
 }
@@ -173,11 +173,13 @@ mod tests {
     fn a_large_matrix_is_its_range() {
         let mut small = HeatMap { title: "p50".into(), scale: 1e-3, ..HeatMap::default() };
         small.names = ["here", "there"].map(String::from).to_vec();
-        small.cells.insert((0, 1), HeatCell { value: Value(2500.0), run: 3 });
+        small.cells.insert((0, 1), HeatCell { value: Value(2500.0), interval: None, run: 3 });
         let text = |map: &HeatMap| super::map(map, &Layout::default()).to_string();
         let rows: Vec<String> = text(&small).lines().map(String::from).collect();
         assert_eq!(rows[2].split_whitespace().collect::<Vec<_>>(), ["here", "-", "2.500"]);
         small.names = vec![String::new(); MOST + 1];
-        assert!(text(&small).ends_with("17 hosts, 2.500 to 2.500; the page shows all\n"));
+        assert!(
+            text(&small).ends_with("17 rows and columns, 2.500 to 2.500; the page shows all\n")
+        );
     }
 }

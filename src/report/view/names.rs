@@ -13,6 +13,23 @@ pub fn names(runs: &[&Run]) -> Vec<String> {
     runs.iter().zip(own_words(&labels)).map(numbered).collect()
 }
 
+/// The words of each run's label that not all share, without numbers and their units, which are on
+/// an axis.
+pub fn words_apart(runs: &[&Run]) -> Vec<String> {
+    apart(&runs.iter().map(|run| run.label.as_str()).collect::<Vec<_>>())
+}
+
+fn apart(labels: &[&str]) -> Vec<String> {
+    let split: Vec<Vec<&str>> = labels.iter().map(|label| words(label)).collect();
+    let is_shared = |word: &&str| split.iter().all(|label| label.contains(word));
+    let is_number = |word: &&str| word.starts_with(|first: char| first.is_ascii_digit());
+    let own = |label: &Vec<&str>| {
+        let own = label.iter().copied().filter(|word| !is_shared(word) && !is_number(word));
+        own.collect::<Vec<_>>().join(" ")
+    };
+    split.iter().map(own).collect()
+}
+
 /// The words of each label that not all labels share, in their order; `None` for a label without
 /// such words, or with the same ones as another.
 fn own_words(labels: &[&str]) -> Vec<Option<String>> {
@@ -66,6 +83,13 @@ mod tests {
         let labels = ["untraced: latency tcp", "traced: latency tcp"];
         let own: Vec<String> = own_words(&labels).into_iter().map(Option::unwrap).collect();
         assert_eq!(own, ["untraced", "traced"]);
+    }
+
+    #[test]
+    fn cases_of_a_series_are_told_apart_without_their_sizes() {
+        let labels = ["a: mpi busy barrier of 4 ranks", "a: mpi busy 32 B reduce of 4 ranks"];
+        assert_eq!(apart(&labels), ["barrier", "reduce"]);
+        assert_eq!(apart(&["a: tcp 1 B", "a: tcp 2 B"]), ["", ""]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::report::model::{
 };
 use crate::report::number::{PERCENT, quantile_name, short};
 use crate::report::scale::Scale;
-use crate::stats::{Rate, RateMetric, Value};
+use crate::stats::{Interval, Rate, RateMetric, Value};
 use crate::view::byte_rate::{self, ByteRateUnit};
 use std::collections::BTreeSet;
 
@@ -116,13 +116,13 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
     let ends = record.plan.cases.iter().map(|case| case.topology.hosts());
     let hosts: BTreeSet<Option<u32>> = ends.flat_map(|ends| [ends.client, ends.server]).collect();
     let place = |host| hosts.iter().position(|one| *one == host).unwrap_or(0);
-    let matrix = |alike: Vec<(&Run, HeatMap, f64)>| {
+    let matrix = |alike: Vec<(&Run, HeatMap, Estimate)>| {
         let names = hosts.iter().map(|host| record.plan.host(*host).into()).collect();
         let mut matrix = HeatMap { names, ..alike[0].1.clone() };
-        for (run, _, value) in alike {
+        for (run, _, (value, interval)) in alike {
             let HostPair { client, server } = run.case.topology.hosts();
             let (row, column) = (place(client), place(server));
-            let cell = HeatCell { value: Value(value), run: run.index };
+            let cell = HeatCell { value: Value(value), interval, run: run.index };
             matrix.cells.insert((row, column), cell);
             // A round trip is of both.
             if run.summary(Metric::HalfRtt).is_some() {
@@ -131,13 +131,16 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
         }
         matrix
     };
-    let own = |run| figures(record, run).into_iter().map(move |(empty, value)| (run, empty, value));
+    let own = |run| figures(record, run).into_iter().map(move |(empty, found)| (run, empty, found));
     let all = record.runs.iter().flat_map(own);
     grouped(all, |a, b| a.1.title == b.1.title).into_iter().map(matrix).collect()
 }
 
+/// A figure with its interval.
+type Estimate = (f64, Option<Interval>);
+
 /// The figures of a run, each with its matrix.
-fn figures(record: &Record, run: &Run) -> Vec<(HeatMap, f64)> {
+fn figures(record: &Record, run: &Run) -> Vec<(HeatMap, Estimate)> {
     let rail = record.plan.rails.as_ref().and_then(|rails| rails.of_case(&run.case));
     let rail = rail.map(|rail| format!(" rail {rail}")).unwrap_or_default();
     let map = |name: &str, scale: Scale| HeatMap {
@@ -151,11 +154,13 @@ fn figures(record: &Record, run: &Run) -> Vec<(HeatMap, f64)> {
     let Some(metric) = answer(run) else {
         let rates = run.rates.iter().filter(|figure| figure.metric == RateMetric::Bandwidth);
         let map = |metric: RateMetric| map(metric.name(), Scale::of_rate(metric));
-        return rates.map(|figure| (map(figure.metric), figure.rate.value)).collect();
+        let own = |rate: &Rate| (rate.value, rate.interval);
+        return rates.map(|figure| (map(figure.metric), own(&figure.rate))).collect();
     };
     let quantile = |p: f64| {
         let name = format!("{} {}", metric.name(), quantile_name(p));
-        Some((map(&name, Scale::Time), run.quantile(metric, p)?.0))
+        let found = run.summary(metric)?.quantile(p)?;
+        Some((map(&name, Scale::Time), (found.value?.0, found.interval)))
     };
     [0.5, 0.99].into_iter().filter_map(quantile).collect()
 }

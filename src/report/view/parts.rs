@@ -6,8 +6,10 @@ use crate::plan::{Part, Study};
 use crate::record::schema::{Begin, Metric, RateMetric, Record, Run};
 use crate::report::model::{Cell, Note, OfRun, Rank, Section, Show, Table, figure, number, text};
 use crate::report::number::{PERCENT, US};
+use crate::stats::Rate;
 use crate::stats::rate::{Delivered, rate};
 use crate::view::byte_rate::{self, ByteRateUnit};
+use crate::view::compared::Named;
 use crate::view::curves::headline;
 use std::collections::BTreeSet;
 
@@ -18,6 +20,20 @@ pub fn section(record: &Record) -> Option<Section> {
     section.results.extend(sums(record, study));
     section.results.extend(parts(record));
     section.filled()
+}
+
+/// What the parts of each series carried together, each in a sentence.
+pub fn answer(record: &Record) -> Vec<String> {
+    let Some(study) = &record.plan.study else { return Vec::new() };
+    let unit = byte_rate::or(ByteRateUnit::Gigabits);
+    let sentence = |sum: Sum<'_>| {
+        let found = sum.rate()?;
+        let name = sum.series.to_owned();
+        let named = Named { name, value: found.value, interval: found.interval };
+        let text = named.text(unit.factor(), unit.name());
+        Some(format!("{}: {text} in sum of {} parts.", named.name, sum.runs.len()))
+    };
+    sums_of(record, study).filter_map(sentence).collect()
 }
 
 /// The runs of parts that had others beside them.
@@ -80,21 +96,21 @@ impl OfRun for Sum<'_> {}
 
 impl<'a> Sum<'a> {
     /// The sum of their bandwidths, round by round.
-    fn bandwidth(&self, scale: f64) -> Option<Cell> {
+    fn rate(&self) -> Option<Rate> {
         let rounds_of = |run: &&'a Run| Some(&run.rate(RateMetric::Bandwidth)?.rounds);
         let all = self.runs.iter().map(rounds_of).collect::<Option<Vec<&Vec<f64>>>>()?;
         let rounds = all.iter().map(|rounds| rounds.len()).min()?;
         let sum = |round: usize| all.iter().map(|rounds| rounds[round]).sum();
         let sums = (0..rounds).map(|round| Delivered { work: sum(round), seconds: 1.0 });
         let found = rate(&sums.collect::<Vec<_>>());
-        (!found.value.is_nan()).then(|| Cell::figure(found.value, found.interval, scale))
+        (!found.value.is_nan()).then_some(found)
     }
 }
 
-/// The sums of series with several parts.
-fn sums(record: &Record, study: &Study) -> Option<Table> {
+/// Series with several parts.
+fn sums_of<'a>(record: &'a Record, study: &'a Study) -> impl Iterator<Item = Sum<'a>> {
     let names = each_once(study.series.iter().map(|series| series.name.as_str()));
-    let sum = |series| {
+    let sum = move |series| {
         let own = study.cases(series);
         let runs: Vec<&Run> = beside(record).filter(|run| own.contains(&run.index)).collect();
         // Sweeps of one entry are not at the same time.
@@ -103,14 +119,21 @@ fn sums(record: &Record, study: &Study) -> Option<Table> {
         let runs = runs.into_iter().filter(|run| group.is_some_and(|all| all.contains(&run.index)));
         Some(Sum { series, runs: runs.collect() }).filter(|sum| sum.runs.len() > 1)
     };
+    names.into_iter().filter_map(sum)
+}
+
+/// The sums of series with several parts.
+fn sums(record: &Record, study: &Study) -> Option<Table> {
     let unit = byte_rate::or(ByteRateUnit::Gigabits);
-    let rows = names.into_iter().filter_map(sum);
+    let sum_of = |sum: &Sum<'_>| {
+        sum.rate().map(|found| Cell::figure(found.value, found.interval, unit.factor()))
+    };
     let fields = [
         text("series", |sum: &Sum<'_>| sum.series),
         number("parts", "", |sum: &Sum<'_>| Cell::Count(sum.runs.len() as u64)),
-        figure("sum", unit.name(), |sum: &Sum<'_>| sum.bandwidth(unit.factor())),
+        figure("sum", unit.name(), sum_of),
     ];
-    let rows: Vec<Sum<'_>> = rows.filter(|sum| sum.bandwidth(1.0).is_some()).collect();
+    let rows: Vec<Sum<'_>> = sums_of(record, study).filter(|sum| sum.rate().is_some()).collect();
     let caption = "What all parts of a series carried at the same time";
     Some(Table::of(rows, fields)?.caption(Note::new(caption, Show::Page)))
 }

@@ -5,6 +5,7 @@ use super::execution::warmup;
 use super::spec::Spec;
 use super::summary::{Gathered, Window, number};
 use crate::pattern::prelude::*;
+use crate::record::schema::RoundEnd;
 use crate::run::analysis::Completion;
 use crate::run::rates::figure;
 use crate::run::round::RoundResult;
@@ -136,5 +137,9 @@ fn window(seen: &RoundSeen<'_>) -> Window {
     let last = began.fold(f64::NEG_INFINITY, f64::max);
     let late = round.start.as_ref().and_then(|start| start.client.as_ref());
     let agreed = last - late.map_or(0.0, |begin| begin.late_ns);
-    Window::new(agreed, last, warmup(case), case.bound.time.unwrap_or(Span(0)))
+    let whole = Window::new(agreed, last, warmup(case), case.bound.time.unwrap_or(Span(0)));
+    match round.ended {
+        RoundEnd::Fault(_) => whole.until_silence(&seen.samples.samples),
+        _ => whole,
+    }
 }

@@ -197,7 +197,7 @@ impl PatternRequest for ExchangeRequest {
         refuse_found(lengths.max().filter(|longest| *longest > largest), |longest| {
             format!("a message has up to {longest} B, and {over} carries {largest} B: use less")
         })?;
-        check_connections(self.nodes(request).into_iter().max().unwrap_or(2), request, over)
+        check_descriptors(self.nodes(request).into_iter().max().unwrap_or(2))
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
@@ -249,21 +249,20 @@ impl ExchangeRequest {
 
 /// Shortest slot: shorter ones pass while a node looks at its connections.
 const SHORTEST_SLOT: Span = Span(1000);
-/// Descriptors of a process beside those of its connections.
-const OTHER_DESCRIPTORS: u64 = 64;
+/// Descriptors of the process that commands the nodes for each that it started: its input, what it
+/// prints, and what it says of errors. A node has one for each other node, which are fewer.
+const DESCRIPTORS_OF_NODE: u64 = 3;
+/// Its others: files, and those that are open for a moment while a node is started.
+const OTHER_DESCRIPTORS: u64 = 32;
 
-/// Refuses more connections than a process may have.
-fn check_connections(nodes: u32, request: &Request, over: TransportKind) -> Result<(), UsageError> {
-    // Another host has limits of its own.
-    if request.place.is_remote() {
-        return Ok(());
-    }
+/// Refuses more nodes than this process may have descriptors for.
+fn check_descriptors(nodes: u32) -> Result<(), UsageError> {
     let most = crate::host::most_descriptors();
-    let needed = u64::from(nodes) + OTHER_DESCRIPTORS;
+    let needed = DESCRIPTORS_OF_NODE * u64::from(nodes) + OTHER_DESCRIPTORS;
     ensure!(
         needed <= most,
-        "{nodes} nodes need {needed} file descriptors in each process over {over}, and the limit \
-         is {most}: use fewer nodes, or raise it with ulimit -n"
+        "{nodes} nodes need {needed} file descriptors in the process that commands them, and the \
+         limit here is {most}: use fewer nodes, or raise it (ulimit -Hn {needed}, as root)"
     );
     Ok(())
 }

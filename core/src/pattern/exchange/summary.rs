@@ -136,6 +136,18 @@ impl Window {
         Window { begin_ns: warm.max(began_ns), end_ns: warm + time.0 as f64 }
     }
 
+    /// What is left of it in a round that broke off: until the first connection fell silent. The
+    /// others may go on for as long as is waited for the node that is gone.
+    pub fn until_silence(self, samples: &[Sample]) -> Window {
+        let mut last: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+        for sample in samples.iter().filter(|sample| sample.receive_ns.is_finite()) {
+            let of = last.entry((sender(sample), sample.thread)).or_insert(sample.receive_ns);
+            *of = of.max(sample.receive_ns);
+        }
+        let end_ns = last.into_values().reduce(f64::min).unwrap_or(self.begin_ns);
+        Window { end_ns: end_ns.min(self.end_ns), ..self }
+    }
+
     /// Its length; 0 where the last node began when the others had ended.
     pub fn seconds(&self) -> f64 {
         ((self.end_ns - self.begin_ns) / 1e9).max(0.0)
@@ -318,6 +330,27 @@ mod tests {
         assert!(late.iter().all(|rate| (0.4e6..1.6e6).contains(rate)), "{late:?}");
         let bytes = late.iter().sum::<f64>() * over_time.seconds;
         assert!((bytes - 50_000.0).abs() < 1.0, "{bytes}");
+    }
+
+    #[test]
+    fn a_round_that_broke_off_counts_until_its_first_connection_fell_silent() {
+        let window = Window::new(0.0, 2e6, Span(10_000_000), Span(100_000_000));
+        let samples: Vec<Sample> = arrivals(0, 1, 0, 500).chain(arrivals(1, 0, 0, 41)).collect();
+        let left = window.until_silence(&samples);
+        let mut gathered = Gathered::default();
+        gathered.take(&samples, left, 1.0, vec![]);
+        let found = gathered.details(2, &[(0, 1), (1, 0)], &Counts::default());
+        let rates: Vec<f64> = found.connections.iter().map(|one| one.rate.value).collect();
+        assert!((left.seconds() - 0.03).abs() < 0.002, "{left:?}");
+        assert!(rates.iter().all(|rate| (0.9e6..1.1e6).contains(rate)), "{rates:?}");
+        // It was over before the warm-up was, or nothing arrived at all: no rate, and none of 0.
+        for few in [&samples[..5], &[]] {
+            let left = window.until_silence(few);
+            gathered = Gathered::default();
+            gathered.take(few, left, 1.0, vec![]);
+            let total = gathered.delivered(|round| round.bytes.values().sum());
+            assert!(left.seconds() == 0.0 && rate(&total).value.is_nan(), "{left:?}");
+        }
     }
 
     #[test]

@@ -27,7 +27,8 @@ impl PatternView for Exchange {
         let own: Vec<&Run> = runs.iter().map(|seen| seen.run).collect();
         let names = told_apart(&own, |run| run.label.clone());
         let named = |(seen, name): (&Seen<'_>, String)| {
-            let rate = seen.run.rate(RateMetric::Bandwidth)?;
+            let rate =
+                seen.run.rate(RateMetric::Bandwidth).filter(|rate| rate.value.is_finite())?;
             Some(Named { name, value: rate.value, interval: rate.interval })
         };
         let all: Vec<Named> = runs.iter().zip(names).filter_map(named).collect();
@@ -54,10 +55,12 @@ impl PatternView for Exchange {
         let own = record.runs.iter().filter(|run| run.case.pattern == NAME);
         let mut section = Section::new("exchange", "Exchange of many nodes").of_runs(own);
         section.results.extend(sums(record, &runs));
-        section.tables.extend(runs.iter().filter_map(nodes));
-        section.tables.extend(runs.iter().filter_map(connections));
-        section.maps = runs.iter().filter_map(Seen::matrix).collect();
-        for seen in &runs {
+        // One that broke off in its warm-up has no rates, and its details have 0.
+        let rated = || runs.iter().filter(|seen| seen.has_rate());
+        section.tables.extend(rated().filter_map(nodes));
+        section.tables.extend(rated().filter_map(connections));
+        section.maps = rated().filter_map(Seen::matrix).collect();
+        for seen in rated() {
             section.plots.extend(plots::over_time(seen));
         }
         section.plots.extend(plots::by_degree(&runs));

@@ -84,7 +84,7 @@ pub struct ImpactAsked {
 pub(super) fn part(table: &mut Fields<'_>) -> Result<PartAsked, Misplaced> {
     let written = table.written;
     let together: Option<Text> = table.get("together")?;
-    let position = together.as_ref().map_or(table.place.clone(), |(_, place)| place.clone());
+    let named_at = together.as_ref().map(|(_, place)| place.clone());
     let together = together.map(|text| written.short(text, LONGEST_NAME)).transpose()?;
     let after: Option<Text> = table.get("after")?;
     let span = |(text, place): Text| {
@@ -95,23 +95,22 @@ pub(super) fn part(table: &mut Fields<'_>) -> Result<PartAsked, Misplaced> {
     let after = after.map(span).transpose()?.unwrap_or_default();
     let topology: Option<Text> = table.get("topology")?;
     let topology = topology.map(|word| written.one_of("topology", word)).transpose()?;
-    let places = table.take("places").map(|field| places(table, field)).transpose()?;
-    let found = PartAsked { together, after, topology, places, position };
+    let places = table.take("places").map(|field| Ok((field.span(), places(table, field)?)));
+    let (placed_at, places) = places.transpose()?.unzip();
+    let position = placed_at.or(named_at).unwrap_or_else(|| table.place.clone());
+    let found = PartAsked { together, after, topology, places, position: position.clone() };
     let needs = match (&found.together, &found.places) {
-        (None, _) if found.topology.is_some() || found.after != Span(0) => Some("together"),
-        (_, None) if found.topology.is_some() => Some("places"),
+        (None, _) if found.topology.is_some() || found.after != Span(0) => Some(
+            "a part needs 'together': entries that run at the same time have one name, \
+             together = \"NAME\"",
+        ),
+        (_, None) if found.topology.is_some() => Some(
+            "topology needs 'places': hosts, places = [\"node1\", \"node2\"], or the number of \
+             processes of this host",
+        ),
         _ => None,
     };
-    match needs {
-        None => Ok(found),
-        Some(needs) => {
-            let sentence = format!(
-                "a part needs '{needs}': together = \"NAME\" of the parts that run at the same \
-                 time, places = [\"node1\", \"node2\"] or the number of processes of this host"
-            );
-            Err(written.wrong(&found.position, sentence))
-        }
-    }
+    needs.map_or(Ok(found), |needs| Err(written.wrong(&position, needs)))
 }
 
 fn places<'a>(table: &Fields<'a>, field: Field<'a>) -> Result<Places, Misplaced> {

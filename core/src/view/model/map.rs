@@ -1,7 +1,7 @@
 //! Figures over two dimensions: a matrix of hosts, a surface over two axes.
 
 use super::{Axis, extent};
-use crate::stats::Value;
+use crate::stats::{Interval, Value};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -20,16 +20,23 @@ pub struct HeatMap {
     pub cells: BTreeMap<(usize, usize), HeatCell>,
 }
 
-/// A figure and its run.
+/// A figure with its interval, and its run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeatCell {
     pub value: Value,
+    /// 95 %; `None`: it has none, as that of a single round.
+    pub interval: Option<Interval>,
     pub run: u32,
 }
 
 impl HeatMap {
     pub fn cell(&self, row: usize, column: usize) -> Option<&HeatCell> {
         self.cells.get(&(row, column))
+    }
+
+    /// Whether any of its figures has an interval.
+    pub fn has_intervals(&self) -> bool {
+        self.cells.values().any(|cell| cell.interval.is_some())
     }
 
     /// The least and the most of its finite values.

@@ -4,6 +4,8 @@
 //! cells cannot drift apart.
 
 use super::{Note, Show};
+use crate::options::each_once;
+use crate::plan::study::Series;
 use crate::record::schema::{
     CauseFigures, ClockKnown, InterruptCount, Metric, Noise, RateMetric, Record, Run,
 };
@@ -357,6 +359,12 @@ pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
             study.series_of(row.run()?.index).map(|series| series.name.as_str())
         }));
     }
+    if record.plan.pairs.is_none() && has_pairs(record) {
+        own.push(text("pair", |row: &T| {
+            let of = row.run().filter(|run| !run.case.topology.has_nodes());
+            of.map(|run| record.plan.hosts_of(&run.case))
+        }));
+    }
     if record.plan.rails.is_some() {
         own.push(text("rail", |row: &T| row.run().and_then(|run| record.plan.rail(&run.case))));
     }
@@ -367,6 +375,17 @@ pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
         }));
     }
     own
+}
+
+/// Whether a series of a study has runs between several pairs of hosts: parts of a topology.
+fn has_pairs(record: &Record) -> bool {
+    let Some(study) = &record.plan.study else { return false };
+    let several = |series: &Series| {
+        let own = record.runs.iter().filter(|run| series.cases.contains(&run.index));
+        let pairs = own.filter(|run| !run.case.topology.has_nodes());
+        each_once(pairs.map(|run| run.case.topology.hosts())).len() > 1
+    };
+    study.series.iter().any(several)
 }
 
 /// The transport and how the ends wait.

@@ -6,6 +6,7 @@ use crate::plan::study::{Axis, Graph, GraphKind, Point, Reference};
 use crate::record::schema::{Metric, RateMetric, Record, Run};
 use crate::report::number::quantile_name;
 use crate::report::scale::Scale;
+use crate::report::view::names;
 use crate::stats::compare::difference;
 use crate::stats::limit::Figure;
 use crate::stats::{Interval, Summary, Value};
@@ -22,6 +23,9 @@ pub struct Line<'a> {
     pub series: &'a str,
     /// The run.
     pub run: &'a Run,
+    /// What its case is called among others of its series that the axes do not tell apart, such as
+    /// operations; empty where there are none.
+    pub of_series: String,
     /// Its metric.
     pub metric: &'a str,
     /// Its place on each of the graph's [`columns`]; NaN where that was not measured.
@@ -34,6 +38,14 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// The series, and which of its cases.
+    pub fn name(&self) -> String {
+        match self.of_series.is_empty() {
+            true => self.series.into(),
+            false => format!("{}, {}", self.series, self.of_series),
+        }
+    }
+
     /// Its place on the first axis.
     pub fn x(&self) -> f64 {
         self.at.first().copied().unwrap_or(f64::NAN)
@@ -129,8 +141,9 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
             let differs = along.find(|order| order.is_ne());
             differs.unwrap_or_else(|| a.case.size.cmp(&b.case.size))
         });
+        let names = names_within(&runs);
         for metric in graph.metrics() {
-            lines.extend(runs.iter().map(|run| {
+            lines.extend(runs.iter().zip(&names).map(|(run, name)| {
                 let figure = shown_figure(record, study, graph, series, run, metric);
                 let figure =
                     figure.map(|figure| if graph.each_way { half(figure) } else { figure });
@@ -138,11 +151,24 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
                     true => beside(graph, series, run.case.size, figure),
                     false => Vec::new(),
                 };
-                Line { series, run, metric, at: at(run, graph.kind), figure, beside }
+                let of_series = name.clone();
+                Line { series, run, of_series, metric, at: at(run, graph.kind), figure, beside }
             }));
         }
     }
     lines
+}
+
+/// What the cases of a series are called where some are alike in all that an axis can have.
+fn names_within(runs: &[&Run]) -> Vec<String> {
+    let axes = [Axis::Size, Axis::Values, Axis::Rate, Axis::Clients];
+    let place = |run: &Run| axes.map(|axis| run.case.on_axis(axis));
+    let are_alike =
+        |(at, run): (usize, &&Run)| runs[..at].iter().any(|other| place(other) == place(run));
+    match runs.iter().enumerate().any(are_alike) {
+        true => names::words_apart(runs),
+        false => vec![String::new(); runs.len()],
+    }
 }
 
 /// Whether a graph's figures are of messages of one size: not those of a workload's many lengths,

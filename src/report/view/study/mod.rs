@@ -101,7 +101,7 @@ fn table(graph: &Graph, lines: &[Line<'_>]) -> Option<Table> {
         let alone = line.beside.is_empty().then_some(Row { line, beside: None });
         line.beside.iter().map(|beside| Row { line, beside: Some(beside) }).chain(alone)
     });
-    let mut fields = vec![text("series", |row: &Row<'_>| row.line.series)];
+    let mut fields = vec![text("series", |row: &Row<'_>| row.line.name())];
     if !graph.also.is_empty() {
         fields.push(text("figure", |row: &Row<'_>| row.line.metric));
     }

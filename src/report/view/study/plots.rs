@@ -158,7 +158,7 @@ fn tracks<'a>(graph: &Graph, lines: &'a [Line<'a>]) -> Vec<Track<'a>> {
             let apart = differing.iter().filter_map(|axis| Some((*axis, of(*axis, line.run)?)));
             let apart: Vec<String> = apart.map(|(axis, at)| word(axis, at)).collect();
             let metric = if graph.also.is_empty() { "" } else { line.metric };
-            let mut words = vec![apart.join(" "), metric.into()];
+            let mut words = vec![line.of_series.clone(), apart.join(" "), metric.into()];
             words.retain(|word| !word.is_empty());
             words.join(", ")
         };
@@ -282,7 +282,7 @@ fn bars(graph: &Graph, lines: &[Line<'_>]) -> Plot {
         match lines.len() > NAMED {
             true => format!("#{slot}"),
             false => {
-                let words = [Some(line.series.to_owned()), size, rate];
+                let words = [Some(line.name()), size, rate];
                 words.into_iter().flatten().collect::<Vec<_>>().join(" ")
             }
         }

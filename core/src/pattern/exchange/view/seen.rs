@@ -71,6 +71,11 @@ impl<'a> Seen<'a> {
         self.names.get(rank as usize).cloned().unwrap_or_else(|| format!("node{rank}"))
     }
 
+    /// Whether anything was measured while all nodes sent.
+    pub fn has_rate(&self) -> bool {
+        self.run.rate(RateMetric::Bandwidth).is_some_and(|rate| rate.value.is_finite())
+    }
+
     pub fn nodes(&self) -> Vec<NodeRow<'_>> {
         let nodes = (0..).zip(&self.details.nodes);
         nodes.map(|(rank, node)| NodeRow { name: self.name(rank), node }).collect()
@@ -171,7 +176,8 @@ impl<'a> Seen<'a> {
         let unit = byte_rate::or(ByteRateUnit::Megabytes);
         let cell = |one: &Connection| {
             let at = (one.from as usize, one.to as usize);
-            (at, HeatCell { value: Number(one.rate.value), run: self.run.index })
+            let (value, interval) = figure(&one.rate);
+            (at, HeatCell { value: Number(value), interval, run: self.run.index })
         };
         let map = HeatMap {
             title: format!("Rate of each connection, {}", self.run.label),
