@@ -56,6 +56,10 @@ impl RunSoFar {
         round.client = threads::usage(client);
         round.server = threads::usage(server);
         take_threads(each, &mut round);
+        round.ended = match &finished.fault {
+            Some(fault) => RoundEnd::Fault(fault.to_string()),
+            None => ended(client.first()),
+        };
         self.take_outcomes(client, &mut round, |number| client_end(number).time.ns_per_tick);
         for (role, parts) in Role::SIDES.iter().zip([client, server]) {
             let cpus = self.cpus.iter().map(|pair| role.pick(pair.client, pair.server));
@@ -90,10 +94,6 @@ impl RunSoFar {
         }
         self.collector.take(&seen);
         add(&mut self.counts, &round.counts);
-        round.ended = match &finished.fault {
-            Some(fault) => RoundEnd::Fault(fault.to_string()),
-            None => ended(client.first()),
-        };
         self.stop = finished.fault.map(Err);
         self.rounds.push(round);
     }
