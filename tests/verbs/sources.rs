@@ -107,7 +107,7 @@ const SERVERS: &[Part] = &[Part(
     &[("[1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64]", "4"), ("threads = 4", "threads = 1")],
 )];
 
-/// The slots of 8 Gb/s are those of hardware; four nodes share the processor of an emulated machine.
+/// The slots of 8 Gb/s are hardware's; four nodes share the processor of an emulated machine.
 const NODES: &[Part] = &[
     Part("dabc/messages", "", &[ONE_SIZE, SLOWLY]),
     Part("dabc/rdma", "", &[ONE_SIZE, SLOWLY]),
