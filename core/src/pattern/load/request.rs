@@ -318,7 +318,8 @@ mod tests {
         }
         let typed = pools(24, Some("4")).unwrap().cases.remove(0);
         assert_eq!(typed.settings.text("signal-every"), Some("4"));
-        assert!(pools(15, None).unwrap_err().0.contains("use 16 or more"));
+        assert!(pools(1, None).unwrap_err().0.contains("use 2 or more"));
+        assert!(pools(2, None).is_ok());
     }
 
     fn with_probe() -> Request {
