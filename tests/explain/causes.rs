@@ -86,13 +86,8 @@ fn a_storm_of_timer_interrupts_is_named() {
     });
 }
 
-#[test]
-fn work_that_the_network_does_on_the_cpu_for_others_is_named() {
-    let Some(scratch) = scratch() else { return };
-    if Command::new("python3").args(["-c", ""]).status().is_err() {
-        eprintln!("skipped: python3 is not installed");
-        return;
-    }
+/// A run beside which the network works for others; CPU 1 takes the packets of these devices.
+fn beside_a_flood(scratch: &Scratch, devices: &str) -> Explanation {
     // A veth pair whose packets CPU 1 takes, and datagrams for nobody from CPU 0. Ten taps look at
     // each by a filter that multiplies 4095 times: the SoftIRQ lasts longer than it takes to send.
     let flood = "import ctypes, socket, struct, time\n\
@@ -114,17 +109,45 @@ fn work_that_the_network_does_on_the_cpu_for_others_is_named() {
         "ip link set lo up; ip link add wg0 type veth peer name wg1; ip link set wg1 up; \
          ip addr add 10.9.9.1/24 dev wg0; ip link set wg0 up; \
          ip neigh add 10.9.9.2 dev wg0 lladdr 2:0:0:0:0:9; \
-         mkdir -p sys; mount -t sysfs none sys; echo 2 > sys/class/net/wg1/queues/rx-0/rps_cpus; \
-         umount sys; {before} taskset -c 0 python3 {} & flood=$!; \
+         mkdir -p sys; mount -t sysfs none sys; for device in {devices}; do \
+         echo 2 > sys/class/net/$device/queues/rx-0/rps_cpus; done; umount sys; \
+         {before} taskset -c 0 python3 {} & flood=$!; \
          {first} {program} {line} --out run; code=$?; kill $flood; exit $code",
         at.display()
     );
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "sh", "-c", &script]);
+    let found = explained(scratch, &Controller::of(scratch, command).end());
+    check(&found);
+    found
+}
+
+fn has_python() -> bool {
+    let is_there = Command::new("python3").args(["-c", ""]).status().is_ok();
+    if !is_there {
+        eprintln!("skipped: python3 is not installed");
+    }
+    is_there
+}
+
+#[test]
+fn work_that_the_network_does_on_the_cpu_for_others_is_named() {
+    let Some(scratch) = scratch().filter(|_| has_python()) else { return };
     in_one_attempt(|| {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "--mount", "sh", "-c", &script]);
-        let found = explained(&scratch, &Controller::of(&scratch, command).end());
-        check(&found);
+        let found = beside_a_flood(&scratch, "wg1");
         assert!(named(&found.slow, Cause::Softirq, "NET_RX on CPU 1") > 0, "{:?}", found.slow);
+    });
+}
+
+#[test]
+fn work_for_others_that_a_packet_of_ours_waits_for_in_one_softirq_is_named() {
+    let Some(scratch) = scratch().filter(|_| has_python()) else { return };
+    in_one_attempt(|| {
+        // Those of the run are put behind the others in the backlog of the CPU.
+        let found = beside_a_flood(&scratch, "wg1 lo");
+        let by_others = named(&found.slow, Cause::Softirq, "NET_RX on CPU 1");
+        let gaps = named(&found.slow, Cause::Gap, "");
+        assert!(by_others > 2 * gaps && by_others * 2 > found.slow.count, "{:?}", found.slow);
     });
 }
 
@@ -146,6 +169,24 @@ fn a_full_socket_buffer_and_a_generator_that_cannot_keep_its_rate_are_named() {
         let late = named(&found.slow, Cause::Generator, "busy with other messages");
         assert!(late * 2 > found.slow.count, "{:?}", found.slow);
     });
+}
+
+#[test]
+fn a_full_receive_buffer_is_named() {
+    let Some(scratch) = scratch() else { return };
+    scratch.run_behind(&FIRST);
+    for line in ["tcp --size 16KiB --receive-buffer 16KiB", "unix --size 16KiB"] {
+        in_one_attempt(|| {
+            let how = "--wait block --outstanding 64 --count 3000 --rounds 1";
+            let found = explain(&scratch, &format!("oneway --transport {line} {how}"));
+            check(&found);
+            // TCP may have it in its own buffer, or not take it since that is full too.
+            let is_of_buffer = |who: &str| who.ends_with("full receive buffer of the server");
+            let own = found.slow.causes.iter().filter(|(one, _)| is_of_buffer(&one.who));
+            let messages: u64 = own.map(|(_, number)| number).sum();
+            assert!(messages > 0, "{line}: {:?}", found.slow);
+        });
+    }
 }
 
 #[test]

@@ -9,8 +9,8 @@ use super::apart::{cpu_name, is_of_other, is_thread_of_other};
 use super::disturbance::{Disturbances, Held};
 use super::gaps::longest_silence;
 use super::path::Half;
-use super::split::{RoundSplit, Split};
-use super::stamps::Stamps;
+use super::split::{RoundSplit, Split, StageDef};
+use super::stamps::{Stamps, reversed};
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Stamp, Trace};
 use crate::order::Ordered;
@@ -32,7 +32,11 @@ const AT_SERVER: &str = "server busy with others";
 const MOST_BEHIND: usize = 64;
 /// The idle thread, which nothing holds up.
 const NOBODY: u32 = 0;
+/// System calls that send, by the numbers of this machine.
+const SENDS: [i64; 4] = [libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_write, libc::SYS_writev];
 const FULL: &str = "full send buffer of the socket";
+const NO_WINDOW: [&str; 2] =
+    ["full receive buffer of the server", "full receive buffer of the client"];
 
 /// What is known of a round beside its messages.
 pub struct Evidence<'a> {
@@ -156,14 +160,15 @@ impl Stage<'_> {
         if let Some(found) = self.waits_for(evidence) {
             return Some((found, left));
         }
-        if let Some(found) = self.waits_for_room(evidence, left) {
+        let room = || self.waits_for_room(evidence, left);
+        if let Some(found) = room().or_else(|| self.waits_for_window(evidence, left)) {
+            return Some(found);
+        }
+        if let Some(found) = self.waits_in_qdisc(evidence, left) {
             return Some(found);
         }
         if has(&|stamp| stamp.kind == Kind::Retransmit) {
             return named(Cause::Retransmission, "TCP sent a segment again".into());
-        }
-        if kind == Some(Kind::Xmit) && has(&|stamp| stamp.kind == Kind::Qdisc) {
-            return named(Cause::Qdisc, String::new());
         }
         if let Some(name) = self.deferred_to(evidence) {
             return named(Cause::Deferred, name);
@@ -222,11 +227,29 @@ impl Stage<'_> {
         }
     }
 
-    /// The sender tried to hand bytes to TCP and could not: it tried the same byte again.
+    /// The sender tried to hand its bytes to the socket, which had no room for them.
     fn waits_for_room(&self, evidence: &Evidence<'_>, left: f64) -> Option<(Named, f64)> {
-        if !matches!(self.round.stages[self.number].kind, Some(Kind::Send | Kind::SysEnter)) {
+        let stage = &self.round.stages[self.number];
+        let is_handed = matches!(stage.kind, Some(Kind::Send | Kind::SysEnter | Kind::Ready));
+        if !is_handed || stage.half != Half::Send {
             return None;
         }
+        let failed = self.tried_again(evidence).or_else(|| self.was_refused(evidence))?;
+        let ns = left.min(self.to - evidence.stamps.times_ns[failed]);
+        let is_sent = |stamp: &&Stamp| stamp.kind == Kind::Queue && stamp.length > 0;
+        let flow = self.own_stamps(evidence).filter(is_sent).last().map(|stamp| stamp.flow);
+        let passes = |stage: &StageDef| stage.kind == Some(Kind::Queue);
+        let who = match flow.and_then(|flow| self.window_opened(evidence, flow)) {
+            Some(_) => format!("{FULL}, behind a {}", NO_WINDOW[stage.leg.min(1)]),
+            None if self.round.stages.iter().any(passes) => FULL.to_owned(),
+            // Within a host what was sent is in the buffer of the other end.
+            None => NO_WINDOW[stage.leg.min(1)].to_owned(),
+        };
+        (ns >= LEAST_SHARE * left).then_some((Named { cause: Cause::Ahead, who }, ns))
+    }
+
+    /// The first stamp of two with which TCP was given the same byte.
+    fn tried_again(&self, evidence: &Evidence<'_>) -> Option<usize> {
         let (_, thread) = self.ends_on();
         let Stamps { all, .. } = evidence.stamps;
         let is_try = |at: &usize| all[*at].kind == Kind::Send && all[*at].tid == thread;
@@ -235,10 +258,78 @@ impl Stage<'_> {
         let next = (range.end..all.len().min(range.end + MOST_BEHIND)).find(is_try);
         let tries: Vec<usize> = range.filter(is_try).chain(next).collect();
         let place = |at: usize| (all[at].flow, all[at].number);
-        let failed = tries.windows(2).find(|two| place(two[0]) == place(two[1]))?;
-        let ns = left.min(self.to - evidence.stamps.times_ns[failed[0]]);
-        let named = Named { cause: Cause::Ahead, who: FULL.to_owned() };
+        tries.windows(2).find(|two| place(two[0]) == place(two[1])).map(|two| two[0])
+    }
+
+    /// The first call of the sender to send that the kernel refused, since it would have to wait.
+    fn was_refused(&self, evidence: &Evidence<'_>) -> Option<usize> {
+        let (_, thread) = self.ends_on();
+        let Stamps { all, .. } = evidence.stamps;
+        let mut call = None;
+        evidence.stamps.between(self.from, self.to).find(|at| {
+            let stamp = &all[*at];
+            match stamp.kind {
+                Kind::SysEnter if stamp.tid == thread => call = Some(stamp.number),
+                Kind::SysExit if stamp.tid == thread => {
+                    let sends = call.take().is_some_and(|call| SENDS.contains(&i64::from(call)));
+                    return sends && stamp.length as i32 == -libc::EAGAIN;
+                }
+                _ => {}
+            }
+            false
+        })
+    }
+
+    /// The receiver of TCP had no room for it.
+    fn waits_for_window(&self, evidence: &Evidence<'_>, left: f64) -> Option<(Named, f64)> {
+        if self.round.stages[self.number].kind != Some(Kind::Queue) {
+            return None;
+        }
+        let is_sent = |stamp: &&Stamp| stamp.kind == Kind::Queue && stamp.length > 0;
+        let flow = self.own_stamps(evidence).filter(is_sent).last()?.flow;
+        let ns = left.min(self.window_opened(evidence, flow)? - self.from);
+        let who = NO_WINDOW[self.round.stages[self.number].leg.min(1)].to_owned();
+        (ns >= LEAST_SHARE * left).then_some((Named { cause: Cause::Ahead, who }, ns))
+    }
+
+    /// The device had it in its queue. What was lost there is not what left it: of a packet that
+    /// was sent again while it waited, the copy leaves later.
+    fn waits_in_qdisc(&self, evidence: &Evidence<'_>, left: f64) -> Option<(Named, f64)> {
+        let Stamps { all, times_ns, .. } = evidence.stamps;
+        if self.round.stages[self.number].kind != Some(Kind::Xmit) {
+            return None;
+        }
+        let range = evidence.stamps.between(self.from, self.to);
+        let leaves = |one: &Stamp| one.kind == Kind::Xmit && one.length > 0;
+        let left_at = range.clone().rev().find(|at| leaves(&all[*at]))?;
+        let (flow, number) = (all[left_at].flow, all[left_at].number);
+        let has_it =
+            |one: &Stamp| one.flow == flow && number.wrapping_sub(one.number) < one.length.max(1);
+        let is_queued = |at: &usize| all[*at].kind == Kind::Qdisc && has_it(&all[*at]);
+        let queued = range.clone().find(is_queued)?;
+        let is_again = |one: &Stamp| one.kind == Kind::Retransmit && one.flow == flow;
+        let was_sent_again = all[range.clone()].iter().any(is_again);
+        let is_copy = |one: &Stamp| leaves(one) && has_it(one);
+        if was_sent_again && !all[left_at + 1..].iter().any(is_copy) {
+            return None;
+        }
+        let ns = left.min(self.to - times_ns[queued]);
+        let named = Named { cause: Cause::Qdisc, who: String::new() };
         (ns >= LEAST_SHARE * left).then_some((named, ns))
+    }
+
+    /// When an acknowledgement let the last segment of a flow within the stage go for which the
+    /// receive window had no room before.
+    fn window_opened(&self, evidence: &Evidence<'_>, flow: u32) -> Option<f64> {
+        let range = evidence.stamps.between(self.from, self.to);
+        let all = &evidence.stamps.all[range.clone()];
+        let is_sent = |one: &Stamp| one.kind == Kind::Queue && one.flow == flow && one.length > 0;
+        let is_reply = |one: &Stamp| one.kind == Kind::TcpProbe && one.flow == reversed(flow);
+        let sent = all.iter().rposition(is_sent)?;
+        let reply = all[..sent].iter().rposition(|one| is_reply(one) && one.length == 0)?;
+        let end = all[sent].number.wrapping_add(all[sent].length);
+        let room = all[reply].number.wrapping_sub(end) as i32;
+        (room < 0).then(|| evidence.stamps.times_ns[range.start + reply])
     }
 
     /// Where other messages were before it, and until when they covered it.

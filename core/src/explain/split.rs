@@ -13,6 +13,7 @@ use super::streams;
 use crate::host::trace::{Kind, Stamp};
 use crate::plan::Followed;
 use crate::sample::Sample;
+use crate::transport::KernelPath;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -62,7 +63,51 @@ struct Leg {
     flow: u32,
     sender: u32,
     receiver: u32,
+    numbers: Numbers,
 }
+
+/// Which packets of a flow are a message's own: one before it may come late or twice.
+#[derive(Clone, Copy)]
+enum Numbers {
+    /// All.
+    Any,
+    /// Those of TCP from a sequence number on.
+    From(u32),
+    /// Datagrams with this number.
+    Of(u32),
+}
+
+impl Numbers {
+    fn has(self, stamp: &Stamp) -> bool {
+        match self {
+            Numbers::Any => true,
+            Numbers::From(first) => stamp.number.wrapping_sub(first) as i32 >= 0,
+            Numbers::Of(number) => stamp.number == number,
+        }
+    }
+
+    /// Of the only message on the way among these stamps: the last bytes of a stream.
+    fn of(sample: &Sample, way: &Way, own: &[Stamp], flow: u32) -> Numbers {
+        let is_sent = |stamp: &&Stamp| {
+            matches!(stamp.kind, Kind::Queue | Kind::Receive) && stamp.flow == flow
+        };
+        let ends = own.iter().filter(is_sent).filter(|stamp| stamp.length > 0);
+        let ends = ends.map(|stamp| stamp.number.wrapping_add(stamp.length));
+        let later = |a: u32, b: u32| if b.wrapping_sub(a) as i32 > 0 { b } else { a };
+        match way.path {
+            KernelPath::Segments => ends.reduce(later).map_or(Numbers::Any, |end| {
+                Numbers::From(end.wrapping_sub(sample.size.saturating_add(way.framing)))
+            }),
+            KernelPath::Datagrams if sample.size >= LEAST_NUMBERED => {
+                Numbers::Of(sample.sequence as u32)
+            }
+            _ => Numbers::Any,
+        }
+    }
+}
+
+/// The fewest bytes of a datagram with a number.
+const LEAST_NUMBERED: u32 = 4;
 
 /// The messages of a round of which the stamps were looked for, and those that are left out.
 struct FoundRound {
@@ -193,7 +238,7 @@ fn alone(
     let sample = &samples[number];
     let range = stamps.between(sample.submit_ns, sample.receive_ns);
     let owners = stamps.owners.of(sample.thread);
-    let (legs, positions) = legs(stamps, &range, (way, begin), owners)?;
+    let (legs, positions) = legs(sample, stamps, &range, (way, begin), owners)?;
     let threads = [legs[0].sender, legs[1].sender];
     Some(Found { sample: number, threads, range, legs: positions.into(), ahead: Vec::new() })
 }
@@ -201,6 +246,7 @@ fn alone(
 /// The stamps of both legs of a message; `None`: where one of them begins is not there. `owners`:
 /// its threads, where there are others.
 fn legs(
+    sample: &Sample,
     stamps: &Stamps<'_>,
     range: &Range<usize>,
     (way, begin): (&Way, &Step),
@@ -223,10 +269,11 @@ fn legs(
     };
     // Unix sockets have no flow.
     let back = reversed(there.flow);
-    let legs = [
-        Leg { flow: there.flow, sender: client, receiver: server },
-        Leg { flow: back, sender: server, receiver: client },
-    ];
+    let legs = [(there.flow, [client, server]), (back, [server, client])];
+    let legs = legs.map(|(flow, [sender, receiver])| {
+        let numbers = Numbers::of(sample, way, own, flow);
+        Leg { flow, sender, receiver, numbers }
+    });
     let found = legs.map(|leg| one_leg(own, range.start, (way.steps, begin), leg));
     Some((legs, found))
 }
@@ -238,15 +285,24 @@ fn one_leg(own: &[Stamp], offset: usize, (steps, begin): (&[Step], &Step), leg: 
         let step = steps.iter().find(|step| step.kind == kind)?;
         first(&|stamp| is_of(step, stamp, leg))
     };
+    // What came before the message made its socket readable for others.
+    let taken = of_kind(Kind::Receive);
+    let ready = {
+        let after = taken.filter(|_| matches!(leg.numbers, Numbers::Of(_))).unwrap_or(0);
+        let is_ready = |stamp: &Stamp| stamp.kind == Kind::Ready;
+        let step = steps.iter().find(|step| step.kind == Kind::Ready);
+        let own = |step| own[after..].iter().position(|one| is_ready(one) && is_of(step, one, leg));
+        step.and_then(own).map(|at| after + at)
+    };
     // A kernel that does not stamp the one stamps the other.
-    let arrived = of_kind(Kind::Ready).or_else(|| of_kind(Kind::Receive));
+    let arrived = ready.or(taken);
     let copied = arrived.and_then(|arrived| {
         let copies = |stamp: &Stamp| {
             stamp.kind == Kind::Copied && stamp.tid == leg.receiver && in_flow(stamp, leg.flow)
         };
         own[arrived..].iter().position(copies).map(|at| arrived + at)
     });
-    let readable = of_kind(Kind::Ready).or(copied);
+    let readable = ready.or(copied);
     let begins = first(&|stamp| is_of(begin, stamp, leg));
     let before = |end: Option<usize>, is: &dyn Fn(&Stamp) -> bool| own[..end?].iter().rposition(is);
     let waking = arrived.zip(copied).and_then(|(arrived, copied)| {
@@ -254,6 +310,7 @@ fn one_leg(own: &[Stamp], offset: usize, (steps, begin): (&[Step], &Step), leg: 
         own[arrived..copied].iter().rposition(wakes).map(|at| arrived + at)
     });
     let position = |step: &Step| match step.by {
+        Match::Flow if step.kind == Kind::Ready => ready,
         Match::Packet | Match::Flow | Match::Sender => first(&|stamp| is_of(step, stamp, leg)),
         // Nothing else is on the way.
         Match::Ahead | Match::Served => None,
@@ -286,7 +343,9 @@ fn one_leg(own: &[Stamp], offset: usize, (steps, begin): (&[Step], &Step), leg: 
 fn is_of(step: &Step, stamp: &Stamp, leg: Leg) -> bool {
     stamp.kind == step.kind
         && match step.by {
-            Match::Packet | Match::LastPacket => stamp.flow == leg.flow && stamp.length > 0,
+            Match::Packet | Match::LastPacket => {
+                stamp.flow == leg.flow && stamp.length > 0 && leg.numbers.has(stamp)
+            }
             Match::Sender => stamp.tid == leg.sender,
             _ => stamp.flow == leg.flow,
         }

@@ -277,7 +277,10 @@ impl Reader<'_> {
         let base = first.number;
         let of_kind = |kind: Kind| {
             let mut clock = Unwrapped::new(base);
-            let all = self.own(kind).filter_map(|(stamp, one)| {
+            let is_place = matches!(kind, Kind::Send | Kind::Ready | Kind::Copied);
+            // The number of an acknowledgement may be of the other way.
+            let own = self.own(kind).filter(|(_, one)| is_place || one.length > 0);
+            let all = own.filter_map(|(stamp, one)| {
                 let number = clock.of(one.number);
                 let (from, to) = match kind {
                     Kind::Send => (number, number),

@@ -154,3 +154,96 @@ fn network_work_that_was_left_to_ksoftirqd_is_named() {
     let found = cause_in(&samples, &trace, &[60.0; 17]);
     assert_eq!(found.0, named(Cause::Deferred, "ksoftirqd/1"));
 }
+
+/// Numbers the bytes of TCP, 64 a message: message `n` begins at `64 (n + 1)`.
+fn number_bytes(trace: &mut Trace) {
+    let mut sent = BTreeMap::new();
+    for stamp in &mut trace.stamps {
+        let number: &mut u32 = sent.entry(stamp.flow).or_default();
+        *number += u32::from(stamp.kind == Kind::Send) * 64;
+        stamp.number = *number;
+    }
+}
+
+/// The cause of message 50, whose stages there took this long, beside more stamps so long after its
+/// begin, whose numbers count from its first byte.
+fn cause_of_stages(there: [u64; 8], more: &[(u64, Stamp)]) -> Named {
+    let slow = |number| (number == 50).then_some((there, USUAL));
+    let (samples, mut trace) = round(100, slow, Vec::new());
+    number_bytes(&mut trace);
+    let at = samples[50].submit_ns as u64;
+    let one = |(after, stamp): &(u64, Stamp)| {
+        let is_call = matches!(stamp.kind, Kind::SysEnter | Kind::SysExit);
+        let number = stamp.number + if is_call { 0 } else { 51 * 64 };
+        Stamp { time_ns: at + after, number, ..*stamp }
+    };
+    trace.stamps.extend(more.iter().map(one));
+    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    let usual = USUAL.map(|ns| ns as f64);
+    cause_in(&samples, &trace, &[&usual[..], &usual, &[80.0]].concat()).0
+}
+
+#[test]
+fn a_segment_for_which_the_receive_window_had_no_room_waits_for_the_receiver() {
+    let late = [100, 20_200, 30, 40, 50, 60, 70, 300];
+    let reply = |window_end: u32| Stamp {
+        number: window_end,
+        length: 0,
+        ..stamp(0, Kind::TcpProbe, SERVER, BACK)
+    };
+    let full = named(Cause::Ahead, "full receive buffer of the server");
+    // The segment ends at 64.
+    assert_eq!(cause_of_stages(late, &[(20_000, reply(63))]), full);
+    // There was room: something else held it up.
+    assert_eq!(cause_of_stages(late, &[(20_000, reply(64))]).cause, Cause::Gap);
+    // The window opened long before it was sent.
+    assert_eq!(cause_of_stages(late, &[(2_000, reply(63))]).cause, Cause::Gap);
+}
+
+#[test]
+fn a_call_that_the_kernel_refused_found_a_full_buffer() {
+    let late = [20_100, 200, 30, 40, 50, 60, 70, 300];
+    let call = |number: i64, result: i32| {
+        let exit = Stamp { length: result as u32, ..stamp(0, Kind::SysExit, CLIENT, 0) };
+        let entry = stamp(0, Kind::SysEnter, CLIENT, 0);
+        [(50, Stamp { number: number as u32, ..entry }), (150, exit)]
+    };
+    // The call that succeeds begins late.
+    let cause_of = |calls: &[(u64, Stamp)]| cause_of_stages(late, calls);
+    let full = named(Cause::Ahead, "full send buffer of the socket");
+    assert_eq!(cause_of(&call(libc::SYS_sendto, -libc::EAGAIN)), full);
+    assert_eq!(cause_of(&call(libc::SYS_sendto, 64)).cause, Cause::Gap);
+    assert_eq!(cause_of(&call(libc::SYS_recvfrom, -libc::EAGAIN)).cause, Cause::Gap);
+}
+
+#[test]
+fn a_packet_that_was_sent_again_while_it_waited_was_held_in_the_queue() {
+    let late = [100, 200, 20_030, 40, 50, 60, 70, 300];
+    let queued = (310, stamp(0, Kind::Qdisc, CLIENT, THERE));
+    let again = (15_000, stamp(0, Kind::Retransmit, CLIENT, THERE));
+    let copy_leaves = (20_600, stamp(0, Kind::Xmit, CLIENT, THERE));
+    assert_eq!(cause_of_stages(late, &[queued]).cause, Cause::Qdisc);
+    assert_eq!(cause_of_stages(late, &[queued, again, copy_leaves]).cause, Cause::Qdisc);
+    // It was lost there: what left is the copy.
+    assert_eq!(cause_of_stages(late, &[queued, again]).cause, Cause::Retransmission);
+    assert_eq!(cause_of_stages(late, &[again]).cause, Cause::Retransmission);
+    // The other end, which waits for it, sends its own again.
+    let by_other = (15_000, stamp(0, Kind::Retransmit, SERVER, BACK));
+    assert_eq!(cause_of_stages(late, &[queued, by_other]).cause, Cause::Qdisc);
+}
+
+#[test]
+fn a_late_copy_of_the_message_before_has_no_stamp_of_the_next() {
+    let (samples, mut trace) = round(10, |_| None, Vec::new());
+    number_bytes(&mut trace);
+    let before = split_of(&samples, &trace);
+    let at = samples[5].submit_ns as u64;
+    let copies = [(Kind::Xmit, 320), (Kind::NetifRx, 325), (Kind::Receive, 380)];
+    let late = |(kind, after): (Kind, u64)| {
+        let own = stamp(at + after, kind, CLIENT, THERE);
+        Stamp { number: 5 * 64, ..own }
+    };
+    trace.stamps.extend(copies.map(late));
+    trace.stamps.sort_by_key(|stamp| stamp.time_ns);
+    assert_eq!(split_of(&samples, &trace).messages[5].stages_ns, before.messages[5].stages_ns);
+}

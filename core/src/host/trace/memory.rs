@@ -61,8 +61,8 @@ impl Memory {
         })
     }
 
-    /// Forgets all stamps, ports and processes, and says whose stamps are to be kept. SoftIRQs of
-    /// the network that are shorter than `least_network_ns` are not stamped.
+    /// Forgets all stamps, ports and processes, and says whose stamps are to be kept. Work of
+    /// the network for others alone that is shorter than `least_network_ns` is not stamped.
     pub fn clear(&mut self, whose: Whose, least_network_ns: u32) -> Result<(), TraceError> {
         let namespace = |name: &str| {
             let found = std::fs::metadata(format!("/proc/self/ns/{name}"));

@@ -74,7 +74,7 @@ crate::options::named_enum! {
         TimerEntry = "local_timer_entry",
         /// It ends.
         TimerExit = "local_timer_exit",
-        /// A SoftIRQ begins; one of the network only where it has no packet of ours.
+        /// A SoftIRQ begins; of one of the network what it does for others than us.
         SoftirqEntry = "softirq_entry",
         /// It ends.
         SoftirqExit = "softirq_exit",
@@ -142,9 +142,10 @@ pub struct Stamp {
     /// that is woken, moved, or takes the CPU. Of a frequency: the CPU.
     pub flow: u32,
     /// Of TCP: a sequence number, of a packet its first byte's, else that of the byte after the
-    /// last. Of a datagram: the number in it. Of bytes that were copied from a Unix socket: how
-    /// many were sent together. Of a switch: the state of the thread that leaves. Of interrupts:
-    /// their number. Of a migration: the CPU. Of a frequency: kHz.
+    /// last; of `tcp_probe` without payload that of the byte after those for which the other end
+    /// had room before. Of a datagram: the number in it. Of bytes that were copied from a Unix
+    /// socket: how many were sent together. Of a switch: the state of the thread that leaves. Of
+    /// interrupts: their number. Of a migration: the CPU. Of a frequency: kHz.
     pub number: u32,
     /// Of a packet: payload bytes. Of a poll of a device: packets. Of a switch: bit 0 set where the
     /// thread that leaves is ours, bit 1 where the one that comes is; above them the number of the
@@ -418,7 +419,8 @@ fn whole(error: &dyn std::error::Error) -> String {
     }
     let mut lines = sentence.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default().to_owned();
-    let refusal = lines.rev().find(|line| !line.starts_with("processed"));
+    let counts = ["processed", "stack depth", "verification time"];
+    let refusal = lines.rev().find(|line| !counts.iter().any(|word| line.starts_with(word)));
     refusal.map_or(first.clone(), |last| format!("{first} ... {}", last.trim()))
 }
 

@@ -34,56 +34,70 @@ INLINE int is_our_reader(struct shared *s, struct task_struct *task, struct sock
 	return 1;
 }
 
-/* A packet whose network header begins at `header`: of one of our sockets, else left out. One of
- * more than 65535 bytes, which the kernel cuts later, has no length in its header. */
-INLINE void packet(struct shared *s, u8 kind, struct sk_buff *skb, const u8 *header)
+/* What is read of a packet of TCP or UDP. */
+struct fields {
+	u32 flow;
+	u32 number;
+	u32 length;
+};
+
+/* Reads a packet whose network header begins at `header`; 0: of another protocol. One of more than
+ * 65535 bytes, which the kernel cuts later, has no length in its header. */
+INLINE int parsed(struct sk_buff *skb, const u8 *header, struct fields *to)
 {
-	u64 now = ktime_ns();
 	u8 h[56];
-	u32 whole, sport, dport, number, length, protocol;
+	u32 whole, protocol;
 
 	if (read_kernel(h, sizeof(h), header))
-		return;
+		return 0;
 	if (h[0] >> 4 == 4 && (h[0] & 15) == 5) {
 		protocol = h[9];
 		whole = (h[2] << 8 | h[3] ?: skb->len - (u32)(header - skb->data)) - 20;
-		sport = h[20] << 8 | h[21];
-		dport = h[22] << 8 | h[23];
+		to->flow = (u32)h[20] << 24 | h[21] << 16 | h[22] << 8 | h[23];
 		if (protocol == 6) {
-			number = (u32)h[24] << 24 | h[25] << 16 | h[26] << 8 | h[27];
-			length = whole - (h[32] >> 4) * 4;
+			to->number = (u32)h[24] << 24 | h[25] << 16 | h[26] << 8 | h[27];
+			to->length = whole - (h[32] >> 4) * 4;
 		} else {
-			number = *(u32 *)&h[28];
-			length = whole - 8;
+			to->number = *(u32 *)&h[28];
+			to->length = whole - 8;
 		}
 	} else if (h[0] >> 4 == 6) {
 		protocol = h[6];
 		whole = h[4] << 8 | h[5] ?: skb->len - (u32)(header - skb->data) - 40;
-		sport = h[40] << 8 | h[41];
-		dport = h[42] << 8 | h[43];
+		to->flow = (u32)h[40] << 24 | h[41] << 16 | h[42] << 8 | h[43];
 		if (protocol == 6) {
-			number = (u32)h[44] << 24 | h[45] << 16 | h[46] << 8 | h[47];
-			length = whole - (h[52] >> 4) * 4;
+			to->number = (u32)h[44] << 24 | h[45] << 16 | h[46] << 8 | h[47];
+			to->length = whole - (h[52] >> 4) * 4;
 		} else {
-			number = *(u32 *)&h[48];
-			length = whole - 8;
+			to->number = *(u32 *)&h[48];
+			to->length = whole - 8;
 		}
 	} else {
+		return 0;
+	}
+	return protocol == 6 || protocol == 17;
+}
+
+/* A packet: of one of our sockets, else left out. */
+INLINE void packet(struct shared *s, u8 kind, struct sk_buff *skb, const u8 *header)
+{
+	u64 now = ktime_ns();
+	struct fields f;
+
+	if (!parsed(skb, header, &f)) {
+		network_works_for_others(s, now);
 		return;
 	}
-	if (protocol != 6 && protocol != 17)
-		return;
 	struct task_struct *task = current_task();
 	if (kind == QUEUE && is_ours(s, task->tgid))
-		add_port(s, sport);
-	if (!has_port(s, sport) && !has_port(s, dport))
+		add_port(s, f.flow >> 16);
+	if ((!has_port(s, f.flow >> 16) && !has_port(s, f.flow)) ||
+	    !is_here(s, skb->dev->nd_net.net)) {
+		network_works_for_others(s, now);
 		return;
-	if (!is_here(s, skb->dev->nd_net.net))
-		return;
-	u32 cpu = this_cpu();
-	if (cpu < MOST_CPUS)
-		s->positions[cpu].packets++;
-	put(s, now, kind, task, sport << 16 | dport, number, length);
+	}
+	network_works_for_us(s, now, task);
+	put(s, now, kind, task, f.flow, f.number, f.length);
 }
 
 SEC("tp_btf/tcp_sendmsg_locked")
@@ -187,8 +201,12 @@ int wg_tcp_probe(u64 *ctx)
 	/* The data still begins with TCP's header. */
 	if (read_kernel(h, sizeof(h), skb->data))
 		return 0;
-	put(s, now, TCP_PROBE, current_task(), incoming(sk),
-	    (u32)h[4] << 24 | h[5] << 16 | h[6] << 8 | h[7], skb->len - (h[12] >> 4) * 4);
+	u32 number = (u32)h[4] << 24 | h[5] << 16 | h[6] << 8 | h[7];
+	u32 length = skb->len - (h[12] >> 4) * 4;
+	/* An acknowledgement: how far the other end's receive window went before it. */
+	if (!length)
+		number = window_end((struct tcp_sock *)sk);
+	put(s, now, TCP_PROBE, current_task(), incoming(sk), number, length);
 	return 0;
 }
 
@@ -350,38 +368,6 @@ int wg_timer_exit(u64 *ctx)
 	return 0;
 }
 
-/* Those of the network come with each message, whose packets have stamps of their own: only those
- * that had no packet of ours are stamped, when they end (long ones, where packets are not). */
-#define NET_TX_SOFTIRQ 2
-#define NET_RX_SOFTIRQ 3
-
-INLINE void network_begins(void)
-{
-	struct shared *s = shared();
-	u32 cpu = this_cpu();
-	if (!s || cpu >= MOST_CPUS)
-		return;
-	s->positions[cpu].packets_before = s->positions[cpu].packets;
-	s->positions[cpu].softirq_ns = ktime_ns();
-}
-
-INLINE void network_ends(u32 number)
-{
-	struct shared *s = shared();
-	u32 cpu = this_cpu();
-	if (!s || cpu >= MOST_CPUS)
-		return;
-	u64 begin = s->positions[cpu].softirq_ns;
-	s->positions[cpu].softirq_ns = 0;
-	if (!begin || s->positions[cpu].packets != s->positions[cpu].packets_before)
-		return;
-	u64 now = ktime_ns();
-	if (now - begin < s->least_network_ns)
-		return;
-	put(s, begin, SOFTIRQ_ENTRY, current_task(), 0, number, 0);
-	put(s, now, SOFTIRQ_EXIT, current_task(), 0, number, 0);
-}
-
 SEC("tp_btf/softirq_entry")
 int wg_softirq_entry(u64 *ctx)
 {
@@ -389,7 +375,7 @@ int wg_softirq_entry(u64 *ctx)
 	if (number != NET_RX_SOFTIRQ && number != NET_TX_SOFTIRQ)
 		interrupt(SOFTIRQ_ENTRY, number);
 	else
-		network_begins();
+		network_begins(number);
 	return 0;
 }
 
@@ -400,7 +386,7 @@ int wg_softirq_exit(u64 *ctx)
 	if (number != NET_RX_SOFTIRQ && number != NET_TX_SOFTIRQ)
 		interrupt(SOFTIRQ_EXIT, number);
 	else
-		network_ends(number);
+		network_ends();
 	return 0;
 }
 

@@ -70,6 +70,8 @@ struct tcp_sock {
 	u32 write_seq;
 	u32 copied_seq;
 	u32 rcv_nxt;
+	u32 snd_una;
+	u32 snd_wnd;
 } CORE;
 
 struct sk_buff {
@@ -136,10 +138,10 @@ struct stamp {
 
 struct position {
 	u64 next;
-	u64 softirq_ns; /* since when this CPU does the network's work */
-	u64 packets;    /* packets of ours that it has seen */
-	u64 packets_before;
-	u64 padding[4];
+	u64 others_ns; /* since when this CPU does the network's work for others; 0: it does not */
+	u32 softirq;   /* the SoftIRQ in which it does, or 0 */
+	u32 seen;      /* whose packets have passed in it */
+	u64 padding[5];
 };
 
 /* Shared with the program, as `Shared` in memory.rs has it. */
@@ -151,7 +153,7 @@ struct shared {
 	u32 adopts; /* whether processes that read from our connections are ours */
 	u32 netns;  /* the only network namespace whose packets count; 0: all do */
 	u32 itself; /* whether `controller` is ours, from its next thread on */
-	u32 least_network_ns; /* shorter SoftIRQs of the network are not stamped */
+	u32 least_network_ns; /* shorter work of the network for others is not stamped */
 	u64 reserved[3];
 	struct position positions[MOST_CPUS];
 	u8 ports[65536 / 8]; /* local ports of our sockets */
@@ -246,6 +248,13 @@ INLINE u32 tcp_field(const void *field)
 	return value;
 }
 
+/* The byte after the last that the other end's receive window has room for. */
+INLINE u32 window_end(struct tcp_sock *tp)
+{
+	return tcp_field(__builtin_preserve_access_index(&tp->snd_una)) +
+	       tcp_field(__builtin_preserve_access_index(&tp->snd_wnd));
+}
+
 INLINE u16 swapped(u16 value)
 {
 	return __builtin_bswap16(value);
@@ -293,4 +302,79 @@ INLINE void put(struct shared *s, u64 now, u8 kind, struct task_struct *task, u3
 	to->cpu = cpu;
 	to->kind = kind;
 	to->flags = task->flags & PF_KTHREAD ? FROM_KERNEL_THREAD : 0;
+}
+
+/* SoftIRQs of the network come with each message, whose packets have stamps of their own. Of them
+ * the time is stamped in which they work for others, when it is over: all of one without a packet
+ * of ours; of one with both, from the begin or a packet of others until one of ours or the end. */
+#define NET_TX_SOFTIRQ 2
+#define NET_RX_SOFTIRQ 3
+
+#define SEEN_OURS 1
+#define SEEN_OTHERS 2
+/* Others beside a packet of ours that cost less are not stamped: there is one after each. */
+#define LEAST_BESIDE_NS 5000
+
+/* The compiler takes the address before it compares, which verifiers of older kernels refuse of a
+ * number without a bound. */
+INLINE struct position *own_position(struct shared *s)
+{
+	u32 cpu = this_cpu();
+	u64 at = cpu;
+	asm volatile("%0 &= 1023" : "+r"(at));
+	return s && cpu < MOST_CPUS ? &s->positions[at] : 0;
+}
+
+/* It did so from `others_ns` on. */
+INLINE void put_network(struct shared *s, struct position *own, u64 now, struct task_struct *task)
+{
+	put(s, own->others_ns, SOFTIRQ_ENTRY, task, 0, own->softirq, 0);
+	put(s, now, SOFTIRQ_EXIT, task, 0, own->softirq, 0);
+}
+
+INLINE void network_begins(u32 number)
+{
+	struct position *own = own_position(shared());
+	if (!own)
+		return;
+	own->softirq = number;
+	own->seen = 0;
+	own->others_ns = ktime_ns();
+}
+
+INLINE void network_works_for_others(struct shared *s, u64 now)
+{
+	struct position *own = own_position(s);
+	if (!own || !own->softirq)
+		return;
+	own->seen |= SEEN_OTHERS;
+	if (!own->others_ns)
+		own->others_ns = now;
+}
+
+INLINE void network_works_for_us(struct shared *s, u64 now, struct task_struct *task)
+{
+	struct position *own = own_position(s);
+	if (!own || !own->softirq)
+		return;
+	if (own->others_ns && own->seen & SEEN_OTHERS && now - own->others_ns >= LEAST_BESIDE_NS)
+		put_network(s, own, now, task);
+	own->seen = SEEN_OURS;
+	own->others_ns = 0;
+}
+
+INLINE void network_ends(void)
+{
+	struct shared *s = shared();
+	struct position *own = own_position(s);
+	if (!own || !own->softirq)
+		return;
+	if (own->others_ns) {
+		u64 now = ktime_ns();
+		u64 least = own->seen & SEEN_OURS ? LEAST_BESIDE_NS : s->least_network_ns;
+		if (now - own->others_ns >= least)
+			put_network(s, own, now, current_task());
+	}
+	own->softirq = 0;
+	own->others_ns = 0;
 }
