@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from sidebyside import (  # noqa: E402
-    mpi, openloop, parse, process, ratios, rdma, rounds, rows, stall, subjects,
+    build, mpi, openloop, parse, process, ratios, rdma, rounds, rows, stall, subjects,
 )
 from sidebyside.ratios import Limit  # noqa: E402
 from sidebyside.rounds import Measured  # noqa: E402
@@ -151,6 +151,22 @@ class Parsers(unittest.TestCase):
         self.assertAlmostEqual(found, 512 / (31.89 * 2**20) * 1e9)
         with self.assertRaises(parse.Unreadable):
             parse.netpipe_half_rtt_ns(captured("netpipe_openmpi"), 4)
+
+    def test_netpipe_s_megabits_are_of_2_to_the_20(self):
+        rates = {"netpipe_openmpi_stream": 59_879.21, "netpipe_mpich_stream": 59_684.53}
+        for name, rate in rates.items():
+            found = parse.netpipe_bandwidth(captured(name), 65_536)
+            self.assertAlmostEqual(found, rate * 131_072)
+            # The time of a message, which is printed too, agrees to its digits.
+            us = float(captured(name).split("Mbps in")[1].split()[0])
+            self.assertAlmostEqual(65_536 / found * 1e6, us, delta=0.005)
+
+    def test_the_best_of_rounds_is_of_all_that_were_asked_for(self):
+        rate = {"value": 2e9, "rounds": [1e9, 3e9, 2e9]}
+        text = record(runs=[{"rates": [{"metric": "bandwidth", "unit": "B/s", "rate": rate}]}])
+        self.assertEqual(parse.wiregauge_best_bandwidth(text, 3), 3e9)
+        with self.assertRaisesRegex(parse.Unreadable, "3 rounds and not 4"):
+            parse.wiregauge_best_bandwidth(text, 4)
 
     def test_stats_memory_counts_the_samples_too(self):
         line = '{"summarize_s": 0.7, "extra_memory_over_samples": 0.25}'
@@ -337,6 +353,14 @@ class Commands(unittest.TestCase):
                 self.assertTrue(subject.client.startswith("taskset -c {client} "), subject.name)
                 self.assertTrue(subject.server.startswith("taskset -c {server} "), subject.name)
 
+    def test_each_rank_of_netpipe_has_the_cpu_of_wiregauge_s(self):
+        site = process.Site({"NPopenmpi": "/o", "NPmpich2": "/m"}, {}, 2, 5, quick=False)
+        peers = [s for s in mpi.every_subject().values() if s.program == "netpipe"]
+        self.assertEqual(len(peers), 4)
+        for subject in peers:
+            command = " ".join(site.fill(subject.client, subject, (1, 2)))
+            self.assertRegex(command, "-n 1 taskset -c 2 .* : -n 1 taskset -c 5 ", subject.name)
+
     def test_addresses_are_loopback(self):
         for subject in subjects.every_subject().values():
             for address in re.findall(r"\d+\.\d+\.\d+\.\d+", subject.client):
@@ -346,6 +370,15 @@ class Commands(unittest.TestCase):
         subject = subjects.every_subject()["bare tcp busy"]
         with self.assertRaisesRegex(process.NotMeasured, "no compiler"):
             process.measure(subject, self.site(bare="no compiler"))
+
+    def test_a_netpipe_that_is_not_installed_is_a_reason_and_names_its_package(self):
+        with self.assertRaises(build.Failed) as failed:
+            build.installed("NPmpich2-not-there", mpi.PACKAGES["NPmpich2"])
+        site = self.site(NPmpich2=str(failed.exception))
+        for name in ("latency", "stream"):
+            subject = mpi.every_subject()[f"netpipe mpich {name}"]
+            with self.assertRaisesRegex(process.NotMeasured, "apt-get install netpipe-mpich2"):
+                process.measure(subject, site)
 
     def test_a_program_that_is_not_there_is_a_reason(self):
         subject = subjects.every_subject()["bare tcp busy"]
@@ -376,8 +409,6 @@ class Commands(unittest.TestCase):
 )
 class BareLoops(unittest.TestCase):
     def test_each_runs_and_prints_its_figure(self):
-        from sidebyside import build
-
         site = process.Site({"bare": str(build.bare())}, {}, 0, 1, quick=True)
         for subject in subjects.every_subject().values():
             if subject.program == "bare":

@@ -94,6 +94,13 @@ def bare_mpi(implementation: str) -> Path:
     return folder
 
 
+def installed(program: str, package: str) -> str:
+    path = shutil.which(program)
+    if not path:
+        raise Failed(f"{program} is not there: apt-get install {package}")
+    return path
+
+
 def install_peers(tell: Callable[[str], None], known: dict = PACKAGES) -> None:
     """By apt, what is missing. Not being able to is no fault: those rows say so."""
     packages = [package for name, package in known.items() if not shutil.which(name)]

@@ -50,15 +50,18 @@ def bare_bytes_per_s(text: str) -> float:
     return _number(_json(text).get("bytes_per_s"), "bytes_per_s")
 
 
-def netpipe_half_rtt_ns(text: str, size: int) -> float:
-    """From the rate, which has more digits than the time: its Mbps are 2^20 bits per second.
+def netpipe_bandwidth(text: str, size: int) -> float:
+    """Its Mbps are 2^20 bits per second.
 
     The launcher may put another rank's lines between a line's beginning and its rate."""
     line = rf"(?<!\d){size} bytes\s+\d+ times -->[\s\S]*?([\d.]+) Mbps"
     rate = float(_match(line, text, "rate").group(1))
-    if rate <= 0:
-        raise Unreadable("a rate of 0")
-    return size * 8 / (rate * 2**20) * 1e9
+    return _number(rate, "the rate") * 2**20 / 8
+
+
+def netpipe_half_rtt_ns(text: str, size: int) -> float:
+    """From the rate, which has more digits than the time."""
+    return size / netpipe_bandwidth(text, size) * 1e9
 
 
 def _run(record: dict) -> dict:
@@ -103,19 +106,27 @@ def wiregauge_unloaded_p50_ns(text: str, size: int) -> float:
     raise Unreadable(f"no unloaded time of {size} B in the record")
 
 
-def _wiregauge_rate(text: str, metric: str) -> float:
+def _wiregauge_rate(text: str, metric: str) -> dict:
     for rate in _run(_json(text)).get("rates", []):
         if rate.get("metric") == metric:
-            return _number(rate["rate"]["value"], metric)
+            return rate["rate"]
     raise Unreadable(f"no {metric} in the record")
 
 
 def wiregauge_bandwidth(text: str) -> float:
-    return _wiregauge_rate(text, "bandwidth")
+    return _number(_wiregauge_rate(text, "bandwidth")["value"], "bandwidth")
+
+
+def wiregauge_best_bandwidth(text: str, rounds: int) -> float:
+    """The best of all rounds, of which there must be so many."""
+    found = _wiregauge_rate(text, "bandwidth").get("rounds", [])
+    if len(found) != rounds:
+        raise Unreadable(f"bandwidth of {len(found)} rounds and not {rounds}")
+    return max(_number(value, "bandwidth") for value in found)
 
 
 def wiregauge_message_rate(text: str) -> float:
-    return _wiregauge_rate(text, "message_rate")
+    return _number(_wiregauge_rate(text, "message_rate")["value"], "message_rate")
 
 
 def _count(text: str, name: str) -> int:

@@ -25,7 +25,8 @@ class Subject:
     client: str
     read: Callable[[str], float]
     unit: str
-    # What the figure is: `p50` of single messages, or the `mean` where a program has nothing else.
+    # What the figure is: `p50` of single messages, the `mean` where a program has nothing else, or
+    # the `best mean` of rounds.
     figure: str
     server: Optional[str] = None
     # The protocol whose bound {port} says that the server is ready.
