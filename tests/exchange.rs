@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
+use wiregauge::plan::topology::Connections;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Run;
 use wiregauge::sample::Sample;
@@ -113,9 +114,50 @@ fn every_rule_sends_to_those_that_it_says() {
         let (own, label) = (pairs(run), &run.label);
         let expected: BTreeSet<_> = expected.iter().copied().collect();
         assert!(own == expected || (expected.is_empty() && own.len() == 20), "{label}: {own:?}");
+        // Those that send to each other are connected, and each has a connection.
+        let connected = match &run.case.topology.connections {
+            Connections::Pairs(pairs) => pairs.iter().copied().collect::<BTreeSet<_>>(),
+            Connections::AllToAll => BTreeSet::new(),
+        };
+        let ordered = |(a, b): &(u64, u64)| (*a.min(b) as u32, *a.max(b) as u32);
+        assert!(expected.iter().map(ordered).all(|pair| connected.contains(&pair)), "{label}");
+        let has_one = |node| connected.iter().any(|(a, b)| *a == node || *b == node);
+        assert!(expected.is_empty() || (0..5).all(has_one), "{label}: {connected:?}");
+        assert!(connected.len() <= 5, "{label}: {connected:?}");
         let seen = samples(&scratch, run.index);
         let seen = seen.iter().map(|one| (ends(one).0, u64::from(ends(one).1)));
         assert!(seen.collect::<BTreeSet<_>>().is_subset(&own), "{label}");
+    }
+}
+
+#[test]
+fn sends_that_come_too_late_are_left_out_and_counted_where_that_is_asked_for() {
+    let (_, record) = measured(
+        "exchange",
+        "--nodes 3 --size 1MiB --slot 5us --skip-late --rounds 1 --time 100ms --transport tcp",
+    );
+    let run = &record.runs[0];
+    nothing_is_missing(run);
+    let details = run.details.as_ref().unwrap();
+    let of = |name: &str| details[name].as_u64().unwrap();
+    // A tenth before: 22 000 slots of each node, far more than 1 MiB can be sent.
+    let all = run.counts.sent + of("skipped") + of("unsent");
+    assert!(of("skipped") > run.counts.sent && of("held_up") == 0, "{details}");
+    assert!(all.abs_diff(3 * 22_000) <= 6, "{all} are sent, left out, or not reached");
+}
+
+#[test]
+fn what_bounds_the_sum_is_said_where_the_links_are_known() {
+    let nodes = "exchange --nodes 3 --size 4KiB --slot 1ms --rounds 2 --time 100ms --link 1gbit";
+    for (rule, said) in [
+        ("all-to-one", "limited by one link, into node0, of which"),
+        ("one-to-all", "limited by one link, out of node0, of which"),
+        ("fixed", "% of the rate of 3 links."),
+    ] {
+        let ended = wiregauge(&Scratch::new(), &words(&format!("{nodes} --schedule {rule}")));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stdout.contains(said), "{said}: {}", ended.stdout);
+        assert!(ended.stdout.contains("of bound %"), "{}", ended.stdout);
     }
 }
 
@@ -157,6 +199,7 @@ fn what_an_exchange_cannot_do_is_refused_before_anything_runs() {
         ("--schedule fixed", "needs the length of a slot"),
         ("--schedule nothing --chaotic", "is no rule"),
         ("--queue 10 --receive-queue 10", "must be larger"),
+        ("--queue 10 --receive-queue 11,20", "tcp posts no receives of its own"),
         ("--slot 1ms --wait block --transport shm", "use --wait busy"),
         ("--threads 2", "one thread"),
         ("--count 100", "use --time"),
@@ -254,7 +297,7 @@ fn slots_by_routes_share_no_link_and_a_wrong_file_is_refused_with_its_place() {
 fn more_nodes_than_cpus_all_come_to_their_end() {
     for transport in ["tcp", "shm"] {
         let line = format!(
-            "--nodes 24 --size 1KiB --transport {transport} --slot 20ms --time 300ms --rounds 1 \
+            "--nodes 64 --size 1KiB --transport {transport} --slot 20ms --time 300ms --rounds 1 \
              --timeout 60s"
         );
         let (_, record) = measured("exchange", &line);

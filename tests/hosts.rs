@@ -10,7 +10,7 @@ mod far;
 mod testbed;
 
 use controller::bounded::{LIMIT, SOON, in_one_attempt};
-use controller::{Controller, Ended, Scratch, wiregauge};
+use controller::{Controller, Ended, Scratch, samples, wiregauge};
 use far::FarHost;
 use rustix::process::Signal;
 use std::fs;
@@ -240,6 +240,26 @@ fn a_dead_connection_leaves_what_was_measured() {
         host.await_no_agents();
         fs::remove_dir_all(scratch.join("run")).unwrap();
     }
+}
+
+/// The exchanges before it bound the clock still: two clocks are seconds apart.
+#[test]
+fn one_way_times_are_right_where_the_comparison_of_clocks_ended_before_the_round() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    let line = "oneway --transport tcp --wait block --time 2s --rounds 1 --to far --out run";
+    let controller = Controller::start(&scratch, &command(&host, line));
+    controller.await_messages(300);
+    host.kill_first_agent();
+    let ended = controller.end();
+    assert!(kept(&scratch, &ended).contains("cannot compare the clocks"), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    let bound = record.runs[0].rounds[0].clock.as_ref().expect("a known clock").bound_ns;
+    let times = samples(&scratch, 0).into_iter().map(|one| one.receive_ns - one.submit_ns);
+    let shortest = times.filter(|ns| ns.is_finite()).fold(f64::INFINITY, f64::min);
+    // No message takes less than no time, and one of so many takes less than 50 ms.
+    assert!(shortest > -bound && shortest < 50e6, "{shortest} ns ± {bound}: {ended:?}");
+    host.await_no_agents();
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod controller;
+#[path = "mpi/lost_ranks.rs"]
+mod lost_ranks;
 
 use controller::bounded::{LIMIT, SOON, output, until};
 use controller::{Controller, Ended, Scratch};
@@ -152,6 +154,35 @@ fn operations_on_the_other_rank_s_memory_complete_once_each() {
     }
 }
 
+/// The other rank only provides its memory, and shows a thousand times a second that it is alive.
+#[test]
+fn a_line_a_second_counts_operations_and_not_looks_of_the_rank_that_provides_memory() {
+    for (launcher, _) in installed() {
+        let scratch = Scratch::new();
+        let launcher = launcher.split(' ').next().unwrap();
+        let ended = measured(
+            &scratch,
+            &format!(
+                "bandwidth --operation read --size 64MiB --window 1 --time 3s --rounds 1 \
+                 --report-every 1s --transport mpi --mpirun {launcher} --out run"
+            ),
+        );
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let lines = ended.stdout.lines().filter(|line| line.starts_with(' '));
+        let fields = lines.map(|line| line.split_whitespace().map_while(|word| word.parse().ok()));
+        let (mut told, mut before) = (0.0, 0.0);
+        for fields in fields {
+            let fields: Vec<f64> = fields.collect();
+            let [at, thousands, ..] = fields[..] else { continue };
+            told += (at - before) * thousands * 1e3;
+            before = at;
+        }
+        let sent = record(&scratch).runs[0].counts.sent as f64;
+        // Each line's rate is told to one message a second.
+        assert!(before > 0.0 && told <= sent + before + 1.0, "{told} of {sent}: {ended:?}");
+    }
+}
+
 #[test]
 fn ranks_that_a_user_has_launched_share_their_processes_and_say_so() {
     for (launcher, name) in installed() {
@@ -173,116 +204,51 @@ fn ranks_that_a_user_has_launched_share_their_processes_and_say_so() {
     }
 }
 
+/// Among processes of this host, each in a round of its own, and among the ranks of a job, whose
+/// rounds share them.
 #[test]
-fn a_rank_that_is_killed_ends_its_launch_which_is_named() {
+fn nodes_exchange_over_mpi_and_lose_nothing() {
+    for (launcher, _) in installed() {
+        let program = launcher.split(' ').next().unwrap();
+        let line = "exchange --transport mpi --size 2KiB --time 100ms --rounds 2 --check --out run";
+        let own = format!("{PROGRAM} {line} --nodes 3 --mpirun {program}");
+        let of_job = format!("{launcher} -n 3 {PROGRAM} {line}");
+        for (line, rounds) in [(own, ["1", "1"]), (of_job, ["1", "2"])] {
+            let scratch = Scratch::new();
+            let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            let record = record(&scratch);
+            let counts = &record.runs[0].counts;
+            assert!(record.complete && counts.received > 20, "{counts:?}: {ended:?}");
+            assert_eq!((counts.received, counts.corrupt), (counts.sent, 0), "{ended:?}");
+            assert_eq!(effective(&record, "rounds_of_process"), rounds, "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_study_of_other_ranks_says_so_and_runs_and_a_command_is_refused() {
     for (launcher, _) in installed() {
         let scratch = Scratch::new();
-        let launcher = launcher.split(' ').next().unwrap();
-        let line = format!(
-            "latency --transport mpi --mpirun {launcher} --count 3000000 --pause 100us --rounds 2 \
-             --out run"
-        );
-        let words: Vec<&str> = line.split(' ').collect();
-        let controller = started(&scratch, &[&[PROGRAM][..], &words].concat());
-        until("both ranks run", LIMIT, || agents(&scratch).len() == 2);
-        // Until it measures: a launch whose ranks do not come says so.
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        let pid = Pid::from_raw(agents(&scratch)[0]).unwrap();
-        kill_process(pid, Signal::KILL).unwrap();
-        let ended = controller.end();
-        assert_ne!(ended.code, Some(0), "{ended:?}");
+        let study = "title = \"t\"\n[all]\nrounds = 1\nnodes = 4\nmax-late = \"10s\"\n\
+                     [[collective]]\nseries = \"s\"\ncount = 20\n";
+        fs::write(scratch.join("four.toml"), study).unwrap();
+        let line = format!("{launcher} -n 2 {PROGRAM} run four.toml --out run");
+        let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
         let said = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(said.contains(launcher), "{ended:?}");
-        until("all end", SOON, || agents(&scratch).is_empty());
-    }
-}
-
-/// An MPI library that does something else in rank 1, linked with the one of a launcher.
-fn shim(scratch: &Scratch, name: &str) -> String {
-    let soname = if name == "MPICH" { "libmpich.so.12" } else { "libmpi.so.40" };
-    let (source, made) = (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mpi/shim.c"), "shim.so");
-    let file = scratch.join(made).display().to_string();
-    let words = ["-shared", "-fPIC", source, "-o", &file, &format!("-l:{soname}")];
-    let built = output(Command::new("cc").args(words));
-    assert!(built.status.success(), "{built:?}");
-    file
-}
-
-/// A run whose rank 1 does this, and what it said.
-fn with_rank_1(scratch: &Scratch, (launcher, name): (&str, &str), does: &str) -> (Ended, String) {
-    let launcher = launcher.split(' ').next().unwrap();
-    let library = shim(scratch, name);
-    let line = format!(
-        "latency --transport mpi --mpirun {launcher} --mpi-library {library} --timeout 3s --count \
-         100000 --rounds 1 --out run"
-    );
-    let mut command = Command::new(PROGRAM);
-    command.args(line.split(' ')).env(MARK, mark(scratch)).env("WIREGAUGE_TEST_RANK_1", does);
-    let ended = Controller::with_input(scratch, command, Stdio::piped()).end();
-    assert_ne!(ended.code, Some(0), "{ended:?}");
-    until("all end", SOON, || agents(scratch).is_empty());
-    let said = format!("{}{}", ended.stdout, ended.stderr);
-    (ended, said)
-}
-
-#[test]
-fn a_rank_that_aborts_is_named_and_what_was_measured_is_kept() {
-    for (launcher, name) in installed() {
-        let scratch = Scratch::new();
-        let (ended, said) = with_rank_1(&scratch, (launcher, name), "abort");
-        assert_eq!(ended.code, Some(3), "{ended:?}");
-        let program = launcher.split(' ').next().unwrap();
-        assert!(said.contains(&format!("{program} ended with code 7")), "{ended:?}");
-        // Open MPI's launcher may end before it has passed on what the rank said.
-        let is_named = said.contains("(rank 1") && said.contains("the server was gone first");
-        assert!(is_named || (name != "MPICH" && said.contains(" first")), "{ended:?}");
-        let record = record(&scratch);
-        let samples = record.runs[0].rounds[0].samples;
-        assert!(!record.complete && samples > 100, "{samples} samples: {ended:?}");
-    }
-}
-
-#[test]
-fn a_rank_that_dies_in_mpi_init_ends_the_round() {
-    for (launcher, name) in installed() {
-        let scratch = Scratch::new();
-        let (ended, said) = with_rank_1(&scratch, (launcher, name), "die");
-        let program = launcher.split(' ').next().unwrap();
-        assert!(said.contains(&format!("{program} ended with code")), "{ended:?}");
-        // MPICH's launcher does not say which.
-        let by_launcher = "the server was gone first";
-        let first = if name == "MPICH" { "was seen to end first" } else { by_launcher };
-        assert!(said.contains(first), "{ended:?}");
-    }
-}
-
-#[test]
-fn a_rank_that_stays_in_mpi_init_ends_the_round_and_is_killed() {
-    for (launcher, name) in installed() {
-        let scratch = Scratch::new();
-        let (ended, said) = with_rank_1(&scratch, (launcher, name), "wait");
-        let late = "the client and the server did not finish opening endpoints within 3 s";
-        assert!(said.contains(late), "{ended:?}");
-    }
-}
-
-#[test]
-fn a_launch_with_a_rank_missing_says_which() {
-    for (launcher, _) in installed() {
-        let scratch = Scratch::new();
-        let file = scratch.join("one-rank");
-        // Of the words `-n 2 PROGRAM ...`.
-        let script = format!("#!/bin/sh\nshift 2\nexec {launcher} -n 1 \"$@\"\n");
-        fs::write(&file, script).unwrap();
-        let command = format!("sh {}", file.display());
-        let words =
-            [PROGRAM, "latency", "--transport", "mpi", "--mpirun", &command, "--rounds", "1"];
-        let ended = started(&scratch, &words).end();
-        assert_ne!(ended.code, Some(0), "{ended:?}");
-        let said = format!("{}{}", ended.stdout, ended.stderr);
-        let sentence = "sh started 1 of 2 ranks: rank 1 did not come within 8 s";
-        assert!(said.contains(sentence), "{ended:?}");
-        until("all end", SOON, || agents(&scratch).is_empty());
+        assert!(said.contains("2 nodes run instead of 4"), "{ended:?}");
+        assert_eq!(record(&scratch).runs[0].case.topology.ranks.len(), 2);
+        for (words, sentence) in [
+            ("collective --nodes 4", "--nodes 4: this job has 2 ranks"),
+            ("run four.toml --mpirun mpirun", "--mpirun: the ranks are those of this job"),
+        ] {
+            let line = format!("{launcher} -n 2 {PROGRAM} {words}");
+            let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
+            assert_ne!(ended.code, Some(0), "{ended:?}");
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(said.contains(sentence), "{ended:?}");
+        }
     }
 }
 
@@ -377,6 +343,8 @@ fn what_cannot_be_launched_is_refused_in_a_sentence() {
         ("latency --transport mpi --operation write_imm", "operations carry no immediate value"),
         ("latency --transport mpi --operation fetch_add --size 16", "the size of an atomic"),
         ("oneway --transport mpi --operation read --rate 1k", "which the other end does not see"),
+        ("load --transport mpi --operation read --rate 1k", "which the other end does not see"),
+        ("rpc --transport mpi --operation read", "which the other end does not see"),
         ("latency --transport tcp --mpirun mpirun", "tcp does not support --mpirun"),
         ("collective --transport tcp", "tcp does not support collective"),
         ("collective --size 12", "allreduce adds numbers of 8 B: use a multiple of it"),

@@ -21,6 +21,8 @@ mod pools;
 mod refusals;
 #[path = "verbs/services.rs"]
 mod services;
+#[path = "verbs/sleeps.rs"]
+mod sleeps;
 #[path = "verbs/sources.rs"]
 mod sources;
 

@@ -92,7 +92,11 @@ impl Run {
             command.args(["--transport", "verbs", "--rounds", "1"]);
         }
         command.args(["--out", &out]);
-        command.args(["--to", "far", "--ssh", ssh, "--remote-binary", &program()]);
+        // Nodes are named, and both ends of a pair.
+        if !words.contains("--hosts ") {
+            command.args(["--to", "far"]);
+        }
+        command.args(["--ssh", ssh, "--remote-binary", &program()]);
         let running = start(&mut command);
         Run { words: words.to_string(), out, running, begin: Instant::now() }
     }
@@ -268,6 +272,27 @@ fn a_reliable_connection_sends_again_what_is_lost() {
     let record = measured(ssh, words);
     assert_eq!((counts(&record, "received"), counts(&record, "lost")), (100, 0));
     assert!(counter(&record, "completer_retry_err") > 0);
+}
+
+#[test]
+fn nodes_on_two_machines_exchange_and_sleep_meanwhile() {
+    let Some(ssh) = ssh() else { return };
+    let nodes = "exchange --hosts here,far --chaotic --queue 4 --receive-queue 16 \
+                 --wait block --time 500ms --check";
+    let connections = |record: &Value| {
+        let all = record["runs"][0]["details"]["connections"].as_array().unwrap().clone();
+        all.iter().filter(|one| one["rate"]["value"].as_f64().unwrap() > 0.0).count()
+    };
+    for operation in ["send", "write_imm"] {
+        let words = format!("{nodes} --size 4096 --operation {operation}");
+        let record = measured(ssh, &words);
+        assert_eq!((counts(&record, "lost"), connections(&record)), (0, 2), "{words}");
+    }
+    // What one way loses is missing at the other node alone.
+    let _loss = Loss::of("20%");
+    let words = format!("{nodes} --size 512 --service ud");
+    let record = measured(ssh, &words);
+    assert!(counts(&record, "lost") > 0 && counts(&record, "gaps") > 0, "{words}");
 }
 
 /// Packets that the port has sent.

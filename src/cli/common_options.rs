@@ -467,6 +467,7 @@ pub fn judge_options(given: &Given) -> JudgeOptions {
 pub fn measure(pattern: &dyn Pattern, given: &Given) -> Result<Command, UsageError> {
     // A wrong request is refused before a wrong place for what it would give.
     let (request, rank) = request(pattern, given)?;
+    place::refuse_other_nodes(&request.place, given)?;
     let report_every = given.time("report-every").map(|every| every.duration());
     check_periods(&request, report_every)?;
     let causes = given.flag("causes");

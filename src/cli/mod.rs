@@ -103,6 +103,8 @@ pub struct StudyOptions {
     pub wait: Option<Wait>,
     /// The rate in place of the study's, where a series has one.
     pub rate: Option<String>,
+    /// The launcher of its MPI ranks.
+    pub mpirun: Option<String>,
     /// Whether the study's commands may run.
     pub prepare: bool,
     /// The hosts of both ends.

@@ -54,7 +54,25 @@ pub fn ranks(place: Place, given: &Given) -> Result<Place, UsageError> {
              or --nodes for processes on this host"
         )
     })?;
+    let hosts = place.all_nodes().count();
+    ensure!(
+        hosts != 1,
+        UsageError(
+            "one host is named: use --hosts A,B,C, or --nodes for processes on this one".into()
+        )
+    );
     Ok(Place { which: Pairs::Ranks, ..place })
+}
+
+/// Refuses another number of nodes than those that a command has, where each host is one. A study
+/// says so instead.
+pub fn refuse_other_nodes(place: &Place, given: &Given) -> Result<(), UsageError> {
+    let ranks = place.all_nodes().count() as u32;
+    let typed = given.definition("nodes").map(|_| given.counts32("nodes")).unwrap_or_default();
+    let other = typed.into_iter().find(|nodes| ranks > 0 && *nodes != ranks);
+    refuse_found(other, |nodes| {
+        format!("--nodes {nodes}: this job has {ranks} ranks, which all take part: leave it out")
+    })
 }
 
 /// Whether another host is named.

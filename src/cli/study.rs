@@ -42,6 +42,12 @@ pub const RUN: CommandDef = CommandDef {
                     "Rate in place of the study's, such as 900mbit for slots on slower links",
                 )
                 .metavar("RATE"),
+                OptionDef::text(
+                    "mpirun",
+                    |_| Ok(()),
+                    "Launcher of the study's MPI ranks, such as mpirun.mpich",
+                )
+                .metavar("COMMAND"),
                 OptionDef::flag(
                     "prepare",
                     "Allow the study's shell commands, which change settings of this machine",
@@ -73,6 +79,7 @@ fn run(typed: Typed) -> Result<Command, UsageError> {
         transport: given.choice("transport"),
         wait: given.choice("wait"),
         rate: given.text("rate").map(str::to_owned),
+        mpirun: given.text("mpirun").map(str::to_owned),
         prepare: given.flag("prepare"),
         interface: common::interfaces(given, &place, rank.as_ref(), given.choice("family"))?,
         family: given.choice("family"),

@@ -9,6 +9,7 @@ use crate::pattern::registry;
 use crate::plan::request::MOST_THREADS;
 use crate::plan::{HostSpec, Pairs, Place, Request, impact};
 use crate::transport::{Role, TransportKind};
+use crate::units::Bytes;
 use std::ffi::OsString;
 
 /// What congestors are.
@@ -113,22 +114,32 @@ fn congestor(kind: Congestor, victim: &Request, own: &[String]) -> Result<Reques
     if let Some(transport) = transport.filter(|_| !given("--transport")) {
         words.extend(["--transport", transport]);
     }
-    let usual = words.clone().into_iter();
-    let words = words.into_iter().chain(own.iter().map(String::as_str));
-    let wrong = |UsageError(sentence)| UsageError(format!("--congestor: {sentence}"));
-    let usual = parsed(usual.map(OsString::from)).map_err(wrong)?;
-    let asked = parsed(words.map(OsString::from)).map_err(wrong)?;
-    let (Command::Measure { options: usual, .. }, Command::Measure { request, options }) =
-        (usual, asked)
-    else {
-        return refuse("--congestor: use options of exchange, such as '--nodes 8'");
-    };
+    let usual = exchange([PATTERN].into_iter())?;
+    // Where it cannot carry an exchange's usual messages, as large ones as it can.
+    let largest = |one: &TransportKind| Bytes(one.descriptor().largest);
+    let size = victim.transports.first().filter(carries).map(largest);
+    let size = size.filter(|largest| usual.0.sizes.iter().any(|size| size > largest));
+    let is_usual = !given("--size") && !given("--transport");
+    let size = size.filter(|_| is_usual).map(|largest| largest.0.to_string());
+    if let Some(size) = &size {
+        words.extend(["--size", size]);
+    }
+    let (request, options) = exchange(words.into_iter().chain(own.iter().map(String::as_str)))?;
     ensure!(
-        options == usual,
+        options == usual.1,
         "--congestor: output, limits and tables are those of the command: use options of {PATTERN} \
          alone, such as '--nodes 8'"
     );
-    Ok(*request)
+    Ok(request)
+}
+
+/// What these words ask of an exchange.
+fn exchange<'a>(words: impl Iterator<Item = &'a str>) -> Result<(Request, RunOptions), UsageError> {
+    let wrong = |UsageError(sentence)| UsageError(format!("--congestor: {sentence}"));
+    match parsed(words.map(OsString::from)).map_err(wrong)? {
+        Command::Measure { request, options } => Ok((*request, options)),
+        _ => refuse("--congestor: use options of exchange, such as '--nodes 8'"),
+    }
 }
 
 fn parsed(words: impl Iterator<Item = OsString>) -> Result<Command, UsageError> {

@@ -48,7 +48,7 @@ struct State {
     rates: Vec<u64>,
     /// Rounds of all cases: how many have started, and how many there are.
     started: (u64, u64),
-    left: Duration,
+    left: String,
 }
 
 /// One case.
@@ -187,7 +187,7 @@ fn draw(frame: &mut Frame<'_>, state: &State) {
     let [bar, chart, cases, rate] = Layout::vertical(rows).areas(frame.area());
     let (started, of) = state.started;
     let share = if of == 0 { 0.0 } else { (started as f64 / of as f64).clamp(0.0, 1.0) };
-    let left = format!("round {started} of {of}, about {} s left", state.left.as_secs());
+    let left = format!("round {started} of {of}{}", state.left);
     frame.render_widget(Gauge::default().ratio(share).label(left), bar);
     draw_curve(frame, chart, state);
     draw_cases(frame, cases, state);
@@ -303,7 +303,7 @@ mod tests {
             current,
             rates: vec![100_000, 200_000],
             started: (3, 12),
-            left: Duration::from_secs(25),
+            left: ", about 25 s left".into(),
         }
     }
 

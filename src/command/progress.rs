@@ -4,7 +4,7 @@ use crate::plan::Rounds;
 use crate::plan::written::one_line;
 use crate::report::number::{per_second, time};
 use crate::run::{SoFar, Watcher};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -52,10 +52,17 @@ impl Extent {
         (self.started, self.bar.length().unwrap_or_default())
     }
 
-    /// Estimated time left.
-    pub fn left(&self) -> Duration {
-        self.bar.eta()
+    /// How long the rest takes, in words for after a count.
+    pub fn left(&self) -> String {
+        left(self.bar.elapsed(), self.bar.position(), self.bar.length().unwrap_or_default())
     }
+}
+
+/// How long the rest takes if it goes on as before, in words for after a count; nothing while
+/// nothing is done. An estimator that forgets what is long ago takes one long round for an end.
+fn left(elapsed: Duration, done: u64, of: u64) -> String {
+    let left_s = elapsed.as_secs_f64() * of.saturating_sub(done) as f64 / done as f64;
+    if done == 0 { String::new() } else { format!(", about {left_s:.0} s left") }
 }
 
 /// The line.
@@ -79,9 +86,13 @@ impl Progress {
         };
         let extent = Extent::on(target);
         // The last part is cut where the terminal ends.
-        let style = ProgressStyle::with_template("{bar:10} {pos}/{len} {eta} left  {wide_msg}");
+        let style = ProgressStyle::with_template("{bar:10} {pos}/{len}{left}  {wide_msg}");
         if let Ok(style) = style {
-            extent.bar.set_style(style);
+            let left = |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+                let of = state.len().unwrap_or_default();
+                let _ = to.write_str(&left(state.elapsed(), state.pos(), of));
+            };
+            extent.bar.set_style(style.with_key("left", left));
         }
         let (label, so_far) = (String::new(), String::new());
         Progress { extent, is_terminal, label, so_far, written: Instant::now() }
@@ -93,7 +104,7 @@ impl Progress {
         if !self.is_terminal && self.written.elapsed() >= BETWEEN_LINES {
             self.written = Instant::now();
             let bar = &self.extent.bar;
-            let line = line(bar.position(), bar.length(), bar.eta(), &message);
+            let line = line(bar.position(), bar.length(), &self.extent.left(), &message);
             // Where even stderr cannot be written, the record has all of it.
             let _ = writeln!(std::io::stderr(), "wiregauge: {line}");
         }
@@ -102,9 +113,8 @@ impl Progress {
 }
 
 /// Where a run is, for a log.
-fn line(done: u64, of: Option<u64>, left: Duration, message: &str) -> String {
-    let of = of.unwrap_or_default();
-    format!("{done} of {of} rounds, about {} s left: {message}", left.as_secs())
+fn line(done: u64, of: Option<u64>, left: &str, message: &str) -> String {
+    format!("{done} of {} rounds{left}: {message}", of.unwrap_or_default())
 }
 
 /// A running figure.
@@ -157,7 +167,10 @@ mod tests {
     fn a_line_says_where_a_run_is_and_what_its_case_has_shown() {
         let so_far = SoFar::Times { metric: Metric::HalfRtt, p50_ns: 3360.0, p99_ns: 5460.0 };
         let message = format!("latency tcp busy 64 B{}", shown(so_far));
-        let text = line(12, Some(180), Duration::from_millis(25_400), &message);
+        let is_left = |done| left(Duration::from_secs(20), done, 180);
+        // 168 rounds of 20 s / 12.
+        assert_eq!((is_left(0), is_left(12)), (String::new(), ", about 280 s left".into()));
+        let text = line(12, Some(180), ", about 25 s left", &message);
         assert_eq!(
             text,
             "12 of 180 rounds, about 25 s left: latency tcp busy 64 B: half_rtt p50 3.360 us, p99 \

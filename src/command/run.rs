@@ -20,7 +20,7 @@ use crate::plan::studies::SHIPPED;
 use crate::plan::study::file::{self, GraphAsked, ReferenceAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
-use crate::plan::{Case, Plan, Request};
+use crate::plan::{Case, Place, Plan, Request};
 use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
 use crate::report::model::{OfRun, Rank, Table, prose, text};
@@ -36,6 +36,9 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     let mut parsed = file::parse(&registry::names(), &file, &text).map_err(Box::new)?;
     let replaced = replaced::replace(&mut parsed, asked)?;
     let place = &parts::place(&parsed, &asked.place)?;
+    let nodes = replaced::other_nodes(&parsed, &asked.only, place);
+    let nodes = nodes.map(|nodes| format!("not as the study is written: {nodes}"));
+    let replaced: Vec<String> = replaced.into_iter().chain(nodes).collect();
     let requests = parts::requests(&parsed, requests(&parsed)?, place)?;
     let requests = only(requests, &asked.only)?;
     let (requests, elsewhere) = reaching(requests);
@@ -47,7 +50,7 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     let over_loopback = asked.interface.is_none() && !place.is_remote();
     let graphs_with = |hosts: &[RemoteHost]| {
         let machine = machine::of(asked.interface.as_ref(), hosts);
-        let mut graphs = graphs(&parsed, &requests, &machine, over_loopback)?;
+        let mut graphs = graphs(&parsed, &requests, place, &machine, over_loopback)?;
         let said = parsed.without_interface.as_ref().filter(|_| over_loopback);
         let said: Vec<&String> = said.into_iter().chain(&replaced).collect();
         graphs
@@ -240,12 +243,17 @@ fn lacking_congestion(request: &Request) -> Option<(TransportKind, String)> {
 fn graphs(
     parsed: &StudyFile,
     requests: &[(String, Request)],
+    place: &Place,
     machine: &Machine,
     over_loopback: bool,
 ) -> Result<Vec<Graph>, CommandError> {
     let runs = |name: &String| requests.iter().any(|(series, _)| series == name);
     let links = host::rdma_links(&host::Tree::default());
-    let without = |series: &[String]| machine::no_hardware(series, requests, &links, over_loopback);
+    let without = |series: &[String], needs_hardware: bool| {
+        let hardware = || machine::no_hardware(series, requests, &links, over_loopback);
+        let lacks_hardware = || needs_hardware.then(hardware).flatten();
+        replaced::other_nodes(parsed, series, place).or_else(lacks_hardware)
+    };
     let mut graphs = Vec::new();
     for asked in &parsed.graphs {
         let mut graph = asked.graph.clone();
@@ -267,7 +275,7 @@ fn beside(
     asked: &GraphAsked,
     graph: &mut Graph,
     machine: &Machine,
-    without_hardware: impl Fn(&[String]) -> Option<String>,
+    without: impl Fn(&[String], bool) -> Option<String>,
 ) -> Result<(), CommandError> {
     for reference in &asked.references {
         let misplaced = |(sentence, place): Lack| Box::new(parsed.written.wrong(&place, sentence));
@@ -281,7 +289,7 @@ fn beside(
             Some((name, _)) => std::slice::from_ref(name),
             None => &graph.series,
         };
-        let why = without_hardware(compared).filter(|_| publication.needs_hardware);
+        let why = without(compared, publication.needs_hardware);
         let undrawn = |why| format!("figures of {} are not drawn: {why}", publication.name);
         match why.map_or(figures, |why| Err(undrawn(why))) {
             Ok(figures) => graph.references.push(figures),

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use wiregauge::loops::payload;
-use wiregauge::transport::endpoint_set::{EndpointSet, is_restless};
+use wiregauge::transport::endpoint_set::{EndpointSet, left};
 use wiregauge::transport::{
     Blob, Endpoint, Events, Lengths, Link, Opening, Posted, Role, Setup, Slot, Traffic,
 };
@@ -86,7 +86,7 @@ impl End {
                 take(lane, &end.payload(arrival.slot)[..arrival.length as usize]);
             }
             assert_eq!(events.link, Link::Up, "of connection {lane}");
-            is_restless(events, open[lane])
+            left(events, open[lane])
         });
         // The other end may need the CPU to go on.
         if is_idle {
@@ -151,7 +151,7 @@ fn ask(flow: &Flow, to_other: Sender<Vec<Blob>>, from_other: Receiver<Vec<Blob>>
     });
     meet.wait();
     // It may sleep where the kernel watches all connections.
-    let is_watched = end.set.ends.iter().all(|end| end.descriptor().is_some());
+    let is_watched = end.set.ends.iter().all(|end| end.watched().is_some());
     let sleeps = bench.wait.sleeps() && (is_watched || end.set.ends.len() == 1);
     let (mut events, mut sent, mut heard) = (Events::default(), 0, 0);
     let mut next = [0, 1, 2];

@@ -128,6 +128,16 @@ impl FarHost {
         }
     }
 
+    /// Kills the first agent that was started there: the one that answers clock exchanges.
+    pub fn kill_first_agent(&self) {
+        let is_agent = |pid: &i32| {
+            fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.trim() == "wiregauge")
+        };
+        let first = self.sessions().into_iter().filter(is_agent).min().expect("an agent");
+        kill_process(Pid::from_raw(first).unwrap(), Signal::KILL).unwrap();
+    }
+
     /// Programs of wiregauge in its namespace.
     pub fn agents(&self) -> usize {
         self.testbed.agents(1)

@@ -27,5 +27,6 @@ int MPI_Isend(const void *from, int count, void *datatype, int to, int tag, void
               void *request) {
     static int sends;
     if (++sends == 2000 && does("abort")) PMPI_Abort(comm, 7);
+    while (sends >= 2000 && does("stay")) pause();
     return PMPI_Isend(from, count, datatype, to, tag, comm, request);
 }

@@ -35,7 +35,7 @@ pub fn offset() -> ClockOffset {
 }
 
 pub fn start() -> Start {
-    let begin = Some(Begin { late_ns: 1250.5, bound_ns: 640.25 });
+    let begin = Some(Begin { late_ns: 1250.5, bound_ns: 640.25, number: 1, host: Some(0) });
     Start { client: begin, server: begin, spread_ns: 812.5 }
 }
 

@@ -15,7 +15,6 @@ use std::sync::OnceLock;
 struct Channel {
     input: File,
     output: File,
-    is_called_back: bool,
 }
 
 static CHANNEL: OnceLock<Channel> = OnceLock::new();
@@ -29,13 +28,12 @@ pub(crate) fn open() -> io::Result<()> {
         None => Channel {
             input: io::stdin().as_fd().try_clone_to_owned()?.into(),
             output: io::stdout().as_fd().try_clone_to_owned()?.into(),
-            is_called_back: false,
         },
         Some(asked) => {
             let CallBack { socket, greeting } = call_back::reach(&asked)?;
             let mut output = File::from(OwnedFd::from(socket));
             frame::write(&mut output, &greeting).map_err(io::Error::other)?;
-            Channel { input: output.try_clone()?, output, is_called_back: true }
+            Channel { input: output.try_clone()?, output }
         }
     };
     host::stdout_to_stderr()?;
@@ -51,11 +49,6 @@ pub(crate) fn input() -> Result<&'static File, FrameError> {
 /// What it is sent.
 pub(crate) fn output() -> Result<&'static File, FrameError> {
     CHANNEL.get().map(|channel| &channel.output).ok_or_else(closed)
-}
-
-/// Whether a launcher has started this process: then nobody but itself ends it.
-pub(crate) fn is_called_back() -> bool {
-    CHANNEL.get().is_some_and(|channel| channel.is_called_back)
 }
 
 fn closed() -> FrameError {

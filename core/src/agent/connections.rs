@@ -35,7 +35,7 @@ pub(crate) struct Connections {
 pub(crate) fn open(case: &Case, setup: &Setup, thread: usize) -> Result<Vec<Opening>, SetupError> {
     let (topology, rank) = (&case.topology, setup.rank.number as usize);
     if !topology.has_nodes() {
-        return case.transport.open_several(setup, topology.endpoints_of_role(setup.role));
+        return case.transport.open_several(setup, topology.endpoints_of(rank));
     }
     let peers = topology.peers_of(rank, thread).into_iter();
     let one = |other: usize| {
@@ -67,7 +67,7 @@ impl Connections {
         }
         let patience = case.transport.loses(&case.settings).then_some(case.loss_after);
         // A node sleeps over its connections together, even if it has one.
-        let is_watched = ends.iter().all(|end| end.descriptor().is_some());
+        let is_watched = ends.iter().all(|end| end.watched().is_some());
         let set = match case.topology.has_nodes() && case.wait != Wait::Busy && is_watched {
             true => EndpointSet::watched(ends, true, patience),
             false => EndpointSet::new(ends, patience),

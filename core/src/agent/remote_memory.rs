@@ -55,6 +55,10 @@ fn watch(memory: &[Arena], limit: Duration, cpu: Option<u32>, is_over: &AtomicBo
     let (mut handled, mut moved) = (0, Instant::now());
     let (mut reported, mut report) = (0, Instant::now());
     while moved.elapsed() < limit {
+        // Before a report, which the controller would not expect after the round.
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
         let now = memory.iter().map(Arena::progress).sum();
         if now != handled {
             (handled, moved) = (now, Instant::now());
@@ -65,9 +69,6 @@ fn watch(memory: &[Arena], limit: Duration, cpu: Option<u32>, is_over: &AtomicBo
             let _ = channel::output().map(report_to);
             (reported, report) = (now, Instant::now());
         }
-        if is_over.load(Ordering::Relaxed) {
-            return;
-        }
         std::thread::sleep(CHECK);
     }
     std::process::exit(3);
@@ -76,7 +77,7 @@ fn watch(memory: &[Arena], limit: Duration, cpu: Option<u32>, is_over: &AtomicBo
 /// Sends a thread's samples, with the stamps of this host's clock.
 pub(crate) fn send_rows(
     thread: u32,
-    arena: &Arena,
+    rows: &[Row],
     clock: &Local,
     output: &mut impl io::Write,
 ) -> Result<(), FrameError> {
@@ -87,7 +88,7 @@ pub(crate) fn send_rows(
         complete: clock.stamp(row.complete),
         ..*row
     };
-    arena.rows().chunks(ROWS).try_for_each(|rows| {
+    rows.chunks(ROWS).try_for_each(|rows| {
         let rows = rows.iter().map(stamped).collect();
         frame::write(output, &FromAgent::Rows { thread, rows })
     })
@@ -116,7 +117,7 @@ mod tests {
         let mut channel = Vec::new();
         let time = Timebase::nanoseconds(Ticks(0));
         let clock = Local { source: Source::MonotonicRaw, time, injected_error: None };
-        send_rows(u32::MAX, &arena, &clock, &mut channel).unwrap();
+        send_rows(u32::MAX, arena.rows(), &clock, &mut channel).unwrap();
         let mut channel = channel.as_slice();
         let mut back = Vec::new();
         for _ in 0..2 {

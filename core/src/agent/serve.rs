@@ -19,6 +19,7 @@ use crate::host::{self, interrupt};
 use crate::plan::{Case, PatternRef};
 use crate::sample::arena::Arena;
 use crate::transport::TransportKind;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,14 +34,21 @@ pub const RUN_ROLE: &str = "run-role";
 const GREETING: Duration = Duration::from_secs(10);
 /// How long threads may take to exit when one of them failed.
 const LEAVING: Duration = Duration::from_millis(500);
+/// How long loops may take to end once they are told to: MPI waits for ever where a rank is gone.
+/// The controller waits twice as long for the samples.
+const STUCK: Duration = Duration::from_secs(5);
+/// How long a library may take to be left, for the same reason: longer than other ranks of its
+/// launch may still report, and shorter than the controller waits for the exit.
+const FAREWELL: Duration = Duration::from_secs(12);
 /// Messages of the controller that were read and not yet taken: it sends the next when the last was
 /// answered.
 const MOST_WAITING: usize = 2;
 /// Interval between two looks whether the device is still there. A kernel that waits with its
 /// removal until this process lets go of it says nothing else (Soft-RoCE).
 const LOOK: Duration = Duration::from_secs(2);
-/// How long a process that a launcher has started may take to exit when its controller is gone.
-const ABANDONED: Duration = Duration::from_secs(10);
+/// How long this process may take to exit when its controller has closed the channel, beside what
+/// its queue pairs take to be released: a controller that is still there has ended it before.
+const ABANDONED: Duration = Duration::from_secs(20);
 /// Interval between two checks of their exit.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -57,6 +65,7 @@ pub fn main(patterns: FindExecution) -> u8 {
     let served = greeted.and_then(|()| serve(patterns, &mut output));
     let (wrong_use, sentence) = match served {
         Ok(()) => {
+            std::thread::spawn(|| exit_after(FAREWELL));
             TransportKind::ALL.iter().for_each(|one| (one.descriptor().leave)());
             return 0;
         }
@@ -122,13 +131,23 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Starts the control thread, which stops or wakes these threads itself and passes on the rest.
-/// More messages than are due end the session, like a channel that is closed.
-fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
+/// Starts the control thread, which stops or wakes these threads itself, tells the main thread of a
+/// stop, and passes on the rest. More messages than are due end the session, like a channel that is
+/// closed. `release`: what the endpoints may take to be released.
+fn listen(
+    threads: Vec<Arc<LoopControl>>,
+    release: Duration,
+    says: Sender<Report>,
+) -> Receiver<ToAgent> {
     let (sender, control) = mpsc::sync_channel(MOST_WAITING);
+    let read = || channel::input().and_then(|mut input| frame::read(&mut input));
     std::thread::spawn(move || {
+        let stop = || {
+            threads.iter().for_each(LoopControl::stop);
+            let _ = says.send((threads.len(), Ok(ThreadReport::ToldToStop)));
+        };
         loop {
-            match channel::input().and_then(|mut input| frame::read(&mut input)) {
+            match read() {
                 Ok(ToAgent::Expect { thread, messages }) => {
                     if let Some(thread) = threads.get(thread as usize) {
                         thread.gate.expect(messages);
@@ -136,14 +155,17 @@ fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
                     }
                 }
                 Ok(ToAgent::Stop) => {
-                    threads.iter().for_each(LoopControl::stop);
-                    return;
+                    stop();
+                    drop(sender);
+                    // Samples may take long to be sent: as long as somebody is there.
+                    while read().is_ok() {}
+                    return exit_after(ABANDONED.saturating_add(release));
                 }
                 Err(_) => {
-                    threads.iter().for_each(LoopControl::stop);
+                    stop();
                     // Else the main thread would wait for more.
                     drop(sender);
-                    return exit_if_abandoned();
+                    return exit_after(ABANDONED.saturating_add(release));
                 }
                 Ok(ToAgent::Again) => {
                     // Whoever takes it reads the channel from then on.
@@ -154,7 +176,7 @@ fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
                     Ok(()) => {}
                     Err(TrySendError::Disconnected(_)) => return,
                     Err(TrySendError::Full(_)) => {
-                        threads.iter().for_each(LoopControl::stop);
+                        stop();
                         return;
                     }
                 },
@@ -164,13 +186,11 @@ fn listen(threads: Vec<Arc<LoopControl>>) -> Receiver<ToAgent> {
     control
 }
 
-/// Where a launcher has started this process its controller cannot end it: it ends by itself, even
-/// where a library does not return.
-fn exit_if_abandoned() {
-    if channel::is_called_back() {
-        std::thread::sleep(ABANDONED);
-        std::process::exit(3);
-    }
+/// Ends this process where nothing else does, as in a library that does not return: where a
+/// launcher has started it no controller could, and else the controller may be gone.
+fn exit_after(time: Duration) {
+    std::thread::sleep(time);
+    std::process::exit(3);
 }
 
 fn serve(patterns: FindExecution, output: &mut impl io::Write) -> Result<(), AgentError> {
@@ -204,7 +224,10 @@ fn serve_other(first: ToAgent, output: &mut impl io::Write) -> Result<(), AgentE
             };
             Ok(frame::write(output, &said)?)
         }
-        ToAgent::AnswerClock(asked) => clock_answers::answer(&asked, &listen(Vec::new()), output),
+        ToAgent::AnswerClock(asked) => {
+            let (says, _) = mpsc::channel();
+            clock_answers::answer(&asked, &listen(Vec::new(), Duration::ZERO, says), output)
+        }
         _ => Err(FrameError::Closed.into()),
     }
 }
@@ -225,6 +248,8 @@ type Report = (usize, Result<ThreadReport, AgentError>);
 struct AgentThreads {
     control: Receiver<ToAgent>,
     threads: Vec<AgentThread>,
+    /// The sample memory of each.
+    memory: Vec<PathBuf>,
     reports: Receiver<Report>,
     /// The clock of an agent that sends its samples to another host.
     remote: Option<Local>,
@@ -271,7 +296,7 @@ impl AgentThreads {
         let barrier = Arc::new(ThreadBarrier::new(memory.len()));
         let (says, reports) = mpsc::channel();
         let mut threads = Vec::new();
-        for (number, arena) in memory.into_iter().enumerate() {
+        for (number, arena) in memory.iter().cloned().enumerate() {
             let (ask, commands) = mpsc::channel();
             let loop_control = Arc::new(LoopControl::default());
             let runner = RoleRunner {
@@ -290,9 +315,20 @@ impl AgentThreads {
             let thread = named.spawn(move || runner.run()).map_err(unable("starting a thread"))?;
             threads.push(AgentThread { ask, thread, loop_control });
         }
-        let control = listen(threads.iter().map(|one| Arc::clone(&one.loop_control)).collect());
+        let controls = threads.iter().map(|one| Arc::clone(&one.loop_control)).collect();
+        let control = listen(controls, case.queue_time(), says);
         let transport = case.transport;
-        Ok(AgentThreads { control, threads, reports, remote, trace, clock, transport, is_over })
+        Ok(AgentThreads {
+            control,
+            threads,
+            memory,
+            reports,
+            remote,
+            trace,
+            clock,
+            transport,
+            is_over,
+        })
     }
 
     /// Runs the round, from the addresses to the outcomes.
@@ -365,21 +401,30 @@ impl AgentThreads {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// The next report of a thread, while this device is there.
-    fn next_report(&self, device: Option<&(String, PathBuf)>) -> Result<Report, AgentError> {
-        let Some((name, file)) = device else {
-            return self.reports.recv().map_err(|_| FrameError::Closed.into());
-        };
+    /// The next report, while this device is there and it is not yet this time.
+    fn next_report(
+        &self,
+        device: Option<&(String, PathBuf)>,
+        until: Option<Instant>,
+    ) -> Result<Report, AgentError> {
         loop {
-            match self.reports.recv_timeout(LOOK) {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let got = match device.map(|_| LOOK).into_iter().chain(left).min() {
+                Some(time) => self.reports.recv_timeout(time),
+                None => self.reports.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match got {
                 Ok(report) => return Ok(report),
                 Err(RecvTimeoutError::Disconnected) => return Err(FrameError::Closed.into()),
-                Err(RecvTimeoutError::Timeout) if file.exists() => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    return Err(AgentError::Unable(format!(
-                        "the device {name} was removed while the round ran"
-                    )));
-                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Some((name, _)) = device.filter(|(_, file)| !file.exists()) {
+                let sentence = format!("the device {name} was removed while the round ran");
+                return Err(AgentError::Unable(sentence));
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                let sentence = "a loop did not end when it was told to".to_string();
+                return Err(AgentError::Unable(sentence));
             }
         }
     }
@@ -392,26 +437,61 @@ impl AgentThreads {
         output: &mut impl io::Write,
     ) -> Result<(), AgentError> {
         let mut held: Vec<(usize, Box<Outcome>, Arena)> = Vec::new();
-        let (mut missing, mut at_once) = (self.threads.len(), false);
-        while missing > 0 {
-            let (number, said) = self.next_report(device)?;
+        let mut running: BTreeSet<usize> = (0..self.threads.len()).collect();
+        let (mut at_once, mut until) = (false, None);
+        while !running.is_empty() {
+            let (number, said) = match self.next_report(device, until) {
+                Ok(report) => report,
+                Err(error) => {
+                    self.send_ended(&mut held, output)?;
+                    self.send_unfinished(&running, output)?;
+                    return Err(error);
+                }
+            };
+            if matches!(said, Ok(ThreadReport::ToldToStop)) {
+                until = until.or_else(|| Some(Instant::now() + STUCK));
+            }
             let ThreadReport::Ended(outcome, arena) = said? else { continue };
-            missing -= 1;
+            running.remove(&number);
             at_once |= !outcome.ended.as_planned();
             held.push((number, outcome, arena));
-            if missing > 0 && !at_once {
-                continue;
+            if running.is_empty() || at_once {
+                self.send_ended(&mut held, output)?;
             }
-            if let Some(trace) = self.trace.take() {
-                trace.send(&self.clock, output)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what threads that have ended left, which is not held any more.
+    fn send_ended(
+        &mut self,
+        held: &mut Vec<(usize, Box<Outcome>, Arena)>,
+        output: &mut impl io::Write,
+    ) -> Result<(), AgentError> {
+        if let Some(trace) = self.trace.take() {
+            trace.send(&self.clock, output)?;
+        }
+        for (number, outcome, arena) in held.drain(..) {
+            let thread = number as u32;
+            if let Some(clock) = &self.remote {
+                remote_memory::send_rows(thread, arena.rows(), clock, output)?;
             }
-            for (number, outcome, arena) in held.drain(..) {
-                let thread = number as u32;
-                if let Some(clock) = &self.remote {
-                    remote_memory::send_rows(thread, &arena, clock, output)?;
-                }
-                frame::write(output, &FromAgent::Ended { thread, outcome })?;
-            }
+            frame::write(output, &FromAgent::Ended { thread, outcome })?;
+        }
+        Ok(())
+    }
+
+    /// Sends what threads that do not end have measured: their controller cannot read it.
+    fn send_unfinished(
+        &self,
+        running: &BTreeSet<usize>,
+        output: &mut impl io::Write,
+    ) -> Result<(), AgentError> {
+        let Some(clock) = &self.remote else { return Ok(()) };
+        for &number in running {
+            let arena = Arena::open(&self.memory[number]).map_err(unable("the sample memory"))?;
+            let (rows, _) = arena.look(0, usize::MAX);
+            remote_memory::send_rows(number as u32, &rows, clock, output)?;
         }
         Ok(())
     }

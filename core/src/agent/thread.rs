@@ -67,6 +67,8 @@ pub(crate) enum ThreadReport {
     Opened(Vec<Blob>),
     Connected(Vec<(String, String)>),
     Ended(Box<Outcome>, Arena),
+    /// Of the control thread: all are told to stop.
+    ToldToStop,
 }
 
 /// How the control thread reaches a thread that runs a role.

@@ -71,7 +71,7 @@ pub const WANDER: f64 = 0.02e-6;
 /// No two working clocks run further apart: 1000 ppm.
 const FASTEST: f64 = 1e-3;
 /// The longest that one line is believed, in nanoseconds: 20 s.
-const LONGEST: f64 = 20e9;
+pub const LONGEST_NS: f64 = 20e9;
 /// Room around the polygon, so that rounding never cuts the truth off, in nanoseconds.
 const ROUNDING_NS: f64 = 0.1;
 
@@ -214,7 +214,7 @@ impl Model {
         let mut model = Model { pieces: Vec::new(), steps: Vec::new() };
         let mut rest = exchanges;
         while let Some(first) = rest.first() {
-            let long = rest.partition_point(|e| e.heard.0 - first.sent.0 <= LONGEST).max(1);
+            let long = rest.partition_point(|e| e.heard.0 - first.sent.0 <= LONGEST_NS).max(1);
             let fits = longest_that_fits(&rest[..long], false);
             // Between the exchange that no line fits any more and the first that still fits one
             // with it, the clock was set: those before are surely before, that one surely after.

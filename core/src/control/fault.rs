@@ -163,16 +163,20 @@ impl Fault {
         if wrong_use { Fault::Refused(sentence) } else { Fault::Failed(sentence) }
     }
 
-    /// Adds how processes died. That says more than how the others noticed; why a round stalled,
-    /// did not begin or was interrupted, or what its agent did, stays with it.
-    pub fn with_deaths(fault: Option<Fault>, deaths: Vec<String>) -> Option<Fault> {
+    /// Adds how processes died. That says more than how the others noticed, but where they all had
+    /// to be killed; why a round stalled, did not begin or was interrupted, or what its agent did,
+    /// stays with it.
+    pub fn with_deaths(fault: Option<Fault>, deaths: Vec<Death>) -> Option<Fault> {
         if deaths.is_empty() {
             return fault;
         }
+        let say_nothing = deaths.iter().all(|death| death.was_killed_here);
         let keeps = |fault: &Fault| {
             use Fault::*;
-            matches!(fault, Interrupted | Stalled { .. } | Broke { .. } | Late { .. })
+            say_nothing
+                || matches!(fault, Interrupted | Stalled { .. } | Broke { .. } | Late { .. })
         };
+        let deaths = deaths.into_iter().map(|death| death.how).collect();
         Some(Fault::Died { deaths, after: fault.filter(keeps).map(Box::new) })
     }
 
@@ -185,7 +189,11 @@ impl Fault {
 
     /// Whether the user asked for something that cannot be.
     pub fn is_refused(&self) -> bool {
-        matches!(self, Fault::Refused(_))
+        match self {
+            Fault::Refused(_) => true,
+            Fault::Died { after, .. } => after.as_ref().is_some_and(|fault| fault.is_refused()),
+            _ => false,
+        }
     }
 
     /// Whether the user ended it.
@@ -198,13 +206,34 @@ impl Fault {
     }
 }
 
+/// How a process ended that did not end as it should.
+#[derive(Clone, Debug)]
+pub struct Death {
+    /// In words.
+    pub how: String,
+    /// That it had to be killed here once the round was over, which says nothing of the cause.
+    pub was_killed_here: bool,
+}
+
+impl Death {
+    /// It ended by itself, or by somebody else.
+    pub fn of(how: String) -> Death {
+        Death { how, was_killed_here: false }
+    }
+
+    /// It did not exit in time.
+    pub fn by_us(name: &str) -> Death {
+        Death { how: format!("{name} did not exit and was killed"), was_killed_here: true }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn deaths_replace_what_the_others_noticed_and_add_to_a_stall_or_an_interruption() {
-        let deaths = || vec!["the server's process was killed".to_string()];
+        let deaths = || vec![Death::of("the server's process was killed".to_string())];
         let said = |fault| Fault::with_deaths(fault, deaths()).map(|fault| fault.to_string());
         let closed = Fault::EndedEarly { role: Role::Client, host: None, ended: Ended::Closed };
         assert_eq!(said(Some(closed)).as_deref(), Some("the server's process was killed"));
@@ -220,7 +249,17 @@ mod tests {
     #[test]
     fn a_rank_that_is_gone_is_named() {
         let host = Some("here (rank 1)".to_string());
-        let gone = Fault::Gone { role: Role::Node, host, why: String::new() };
+        let gone = Fault::Gone { role: Role::Node, host, why: "closed".to_string() };
+        let killed = || Death::by_us("the process of node 0");
+        let said = |deaths| Fault::with_deaths(Some(gone.clone()), deaths).unwrap().to_string();
+        assert_eq!(
+            said(vec![killed()]),
+            "the node's process on here (rank 1) is gone: closed; the process of node 0 did not \
+             exit and was killed"
+        );
+        let died = Death::of("node 1 died".to_string());
+        let both = said(vec![died, killed()]);
+        assert_eq!(both, "node 1 died; the process of node 0 did not exit and was killed");
         assert_eq!(gone.gone().as_deref(), Some("the node on here (rank 1)"));
         assert_eq!(Fault::Interrupted.gone(), None);
     }

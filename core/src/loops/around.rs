@@ -31,8 +31,12 @@ macro_rules! leave_to_inner {
             self.inner.final_counters()
         }
 
-        fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-            self.inner.descriptor()
+        fn watched(&self) -> Option<$crate::transport::optional::Watched<'_>> {
+            self.inner.watched()
+        }
+
+        fn arm(&mut self, was_readable: bool) -> bool {
+            self.inner.arm(was_readable)
         }
 
         fn live_word(

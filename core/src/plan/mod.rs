@@ -307,6 +307,20 @@ impl Case {
             Axis::Clients => self.profile().clients.map(f64::from),
         }
     }
+
+    /// Longest time in which a rank opens or connects its endpoints.
+    pub fn setup_time(&self) -> Duration {
+        let memory = Duration::from_nanos(self.slot_bytes().saturating_mul(BYTE_SETUP_NS));
+        Duration::from_nanos(self.timeout.0)
+            .saturating_add(self.queue_time())
+            .saturating_add(memory)
+    }
+
+    /// Bytes of the messages on their way, both ways, of the rank that has the most endpoints.
+    fn slot_bytes(&self) -> u64 {
+        let slots = u64::from(self.profile().queue_depth).saturating_mul(2);
+        self.size.0.saturating_mul(slots).saturating_mul(self.most_endpoints())
+    }
 }
 
 impl<P, S> Case<P, S> {
@@ -347,25 +361,32 @@ impl<P, S> Case<P, S> {
     /// Queue pairs of the rank that has the most, each with an address.
     pub fn queues(&self) -> u64 {
         let of_endpoint = u64::from((self.transport.descriptor().queues)(&self.settings));
-        let ends = (0..self.topology.ranks.len()).map(|rank| self.topology.endpoints_of(rank));
-        let of_thread = of_endpoint.saturating_mul(ends.max().unwrap_or(1).into());
-        of_thread.saturating_mul(self.topology.most_threads().into())
+        of_endpoint.saturating_mul(self.most_endpoints())
     }
 
-    /// Longest time in which a rank opens or connects its endpoints.
-    pub fn setup_time(&self) -> Duration {
-        Duration::from_nanos(self.timeout.0).saturating_add(self.queue_time())
+    /// Endpoints of the rank that has the most.
+    fn most_endpoints(&self) -> u64 {
+        let ends = self.topology.endpoints_of_each().into_iter();
+        u64::from(ends.max().unwrap_or(1)).saturating_mul(self.topology.most_threads().into())
     }
 
     /// How long its queue pairs take to be made, connected or released.
     pub fn queue_time(&self) -> Duration {
-        QUEUE_SETUP.saturating_mul(u32::try_from(self.queues()).unwrap_or(u32::MAX))
+        // Around a ring of nodes each connection may wait for the one before it.
+        let ranks = if self.topology.has_nodes() { self.topology.ranks.len() as u64 } else { 1 };
+        let queues = self.queues().max(ranks);
+        QUEUE_SETUP.saturating_mul(u32::try_from(queues).unwrap_or(u32::MAX))
     }
 }
 
 /// How long a queue pair is waited for beside `--timeout`: the connection manager takes four
 /// messages, and an adapter's firmware some 0.1 ms for each change of a state.
 const QUEUE_SETUP: Duration = Duration::from_millis(4);
+
+/// How long a byte of the messages is waited for beside `--timeout`: the kernel gives each page,
+/// and an adapter's driver registers it, at some 0.3 ns a byte; an emulated processor takes some
+/// 10 ns.
+const BYTE_SETUP_NS: u64 = 20;
 
 /// What was asked for. `None`: the default of the pattern.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
 //! Who talks to whom: the processes of a case, where they run, and which of their threads are
 //! connected. Pure.
 //!
-//! A client and a server are the simplest value. Nothing here grows with the number of
-//! connections: who is connected to whom follows from the numbers.
+//! A client and a server are the simplest value. Who is connected to whom follows from the numbers,
+//! or from a list of pairs of ranks.
 
 use crate::transport::Role;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most threads of a rank.
 pub const MOST_THREADS: u32 = 64;
@@ -109,6 +109,22 @@ impl Topology {
         }
     }
 
+    /// So many nodes, of which these pairs are connected; more than can be listed are all. One that
+    /// none of them names is connected to the next, since a rank has an endpoint.
+    pub fn nodes_connected(count: u32, pairs: impl IntoIterator<Item = (u32, u32)>) -> Topology {
+        let all = Topology::nodes(count);
+        let ordered = |(a, b): (u32, u32)| (a.min(b), a.max(b));
+        let mut pairs: BTreeSet<(u32, u32)> = pairs.into_iter().map(ordered).collect();
+        let named: BTreeSet<u32> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+        let alone = (0..count).filter(|node| !named.contains(node));
+        pairs.extend(alone.map(|node| ordered((node, (node + 1) % count))));
+        let every = u64::from(count) * u64::from(count.saturating_sub(1)) / 2;
+        if pairs.len() > MOST_RANKS || pairs.len() as u64 == every {
+            return all;
+        }
+        Topology { connections: Connections::Pairs(pairs.into_iter().collect()), ..all }
+    }
+
     /// The same with this many clients of the one server, all alike: the first, and others after
     /// the server.
     #[must_use]
@@ -142,7 +158,7 @@ impl Topology {
             && self.ranks.iter().all(|rank| (1..=MOST_THREADS).contains(&rank.threads))
             && are_ranks
             && self.is_of_one_kind()
-            && (0..ranks).all(|rank| (1..=MOST_ENDPOINTS).contains(&self.endpoints_of(rank)));
+            && self.endpoints_of_each().iter().all(|all| (1..=MOST_ENDPOINTS).contains(all));
         ensure!(
             is_small,
             "the case is too large: at most {MOST_THREADS} threads of a rank, and \
@@ -286,9 +302,27 @@ impl Topology {
         }
     }
 
-    /// Endpoints of each thread of the first rank of a role. Clients of one server are all alike.
+    /// Endpoints of each thread of the rank of a role's side that has the most. Clients of one
+    /// server are all alike.
     pub fn endpoints_of_role(&self, role: Role) -> u32 {
-        self.endpoints_of(self.position(role).unwrap_or_default())
+        let of_role = |(rank, all): (&Rank, u32)| (rank.role.side() == role.side()).then_some(all);
+        let each = self.ranks.iter().zip(self.endpoints_of_each());
+        each.filter_map(of_role).max().unwrap_or_default()
+    }
+
+    /// Endpoints of each thread of each rank, in one pass over the pairs.
+    pub fn endpoints_of_each(&self) -> Vec<u32> {
+        let ranks = 0..self.ranks.len();
+        let Connections::Pairs(pairs) = &self.connections else {
+            return ranks.map(|rank| self.endpoints_of(rank)).collect();
+        };
+        let mut each = vec![0u32; ranks.len()];
+        for (a, b) in pairs.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]) {
+            if let Some(own) = each.get_mut(a as usize) {
+                *own = own.saturating_add(self.endpoints_towards(b as usize));
+            }
+        }
+        each
     }
 
     /// The endpoints that those of a thread are connected to, in the order of its own: by rank,

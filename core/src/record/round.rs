@@ -43,6 +43,12 @@ pub struct Begin {
     pub late_ns: f64,
     /// What that may be wrong by, because of the end's clock.
     pub bound_ns: f64,
+    /// Which of the end's threads, or which node, began last.
+    #[serde(default)]
+    pub number: u32,
+    /// Its host, a number of the plan's hosts; `None`: this one.
+    #[serde(default)]
+    pub host: Option<u32>,
 }
 
 /// A message, or a time between two stamps of a rate, that took far longer than the others.

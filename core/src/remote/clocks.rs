@@ -2,7 +2,7 @@
 //! exchanges timestamps with an agent on the other host, both off the measuring CPUs.
 
 use crate::clock::exchange::{Cookie, ExchangeEnd, Local};
-use crate::clock::offset::Exchange;
+use crate::clock::offset::{Exchange, LONGEST_NS};
 use crate::control::fault::Fault;
 use crate::control::protocol::*;
 use crate::control::secret;
@@ -58,13 +58,23 @@ pub struct Comparison {
 }
 
 struct Shared {
+    /// The other host's name.
+    host: String,
     exchanges: Mutex<Vec<Exchange>>,
+    /// When the last of them was answered.
+    answered: Mutex<Instant>,
     fault: Mutex<Option<String>>,
     /// How many exchanges there were when no more came for as long as is waited.
     given_up_at: AtomicUsize,
 }
 
 impl Shared {
+    fn of(host: &str) -> Shared {
+        let (exchanges, fault) = Default::default();
+        let (host, answered) = (host.to_owned(), Mutex::new(Instant::now()));
+        Shared { host, exchanges, answered, fault, given_up_at: AtomicUsize::new(usize::MAX) }
+    }
+
     /// Waits for `count` exchanges while their agent is not `gone`; after `patience`, `least` are
     /// enough. Who has waited in vain does not wait again before another exchange is answered.
     fn wait_for(
@@ -93,22 +103,25 @@ impl Shared {
             let why = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
             ensure!(
                 goes_on,
-                "cannot compare the clocks of the two hosts: only {found} clock exchanges were \
-                 answered{why}; allow UDP between their addresses"
+                "cannot compare the clocks of this host and {}: only {found} clock exchanges were \
+                 answered{why}; allow UDP between their addresses",
+                self.host
             );
             std::thread::sleep(QUICK);
         }
     }
 
+    /// The exchanges, while they say anything of now: of a comparison that has ended no longer than
+    /// a line is believed.
+    fn believed(&self, goes_on: bool) -> Vec<Exchange> {
+        match goes_on || locked(&self.answered).elapsed().as_nanos() as f64 <= LONGEST_NS {
+            true => locked(&self.exchanges).clone(),
+            false => Vec::new(),
+        }
+    }
+
     fn is_given_up(&self) -> bool {
         self.given_up_at.load(Ordering::Relaxed) == locked(&self.exchanges).len()
-    }
-}
-
-impl Default for Shared {
-    fn default() -> Shared {
-        let (exchanges, fault) = Default::default();
-        Shared { exchanges, fault, given_up_at: AtomicUsize::new(usize::MAX) }
     }
 }
 
@@ -143,7 +156,7 @@ impl Comparison {
         let other = towards(other, own).map_err(|error| error.to_string())?;
         let mut asking = ExchangeEnd::bind(own, local, cookie)
             .map_err(|error| format!("clock exchanges from {own}: {error}"))?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::of(host.session.host()));
         let theirs = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             host::stay_off(&cpus);
@@ -159,13 +172,14 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// All exchanges so far, with at least one that began after this call.
-    pub fn exchanges(&self) -> Result<Vec<Exchange>, Fault> {
+    /// All exchanges so far, with at least one that began after this call; or why there is none,
+    /// and those before it, if they are not too old.
+    pub fn exchanges(&self) -> (Vec<Exchange>, Option<Fault>) {
         let count = locked(&self.shared.exchanges).len();
         self.thread.thread().unpark();
         // The current one may have begun before.
-        self.shared.wait_for(count + 2, count + 2, PATIENCE, || self.gone())?;
-        Ok(locked(&self.shared.exchanges).clone())
+        let waited = self.shared.wait_for(count + 2, count + 2, PATIENCE, || self.gone());
+        (self.shared.believed(waited.is_ok()), waited.err())
     }
 
     /// Why its agent answers no more. One that answers says nothing.
@@ -208,6 +222,9 @@ fn exchange_until_over(
 ) -> io::Result<()> {
     while Arc::strong_count(shared) > 1 {
         let exchange = asking.ask(other, ANSWER)?;
+        if exchange.is_some() {
+            *locked(&shared.answered) = Instant::now();
+        }
         let mut all = locked(&shared.exchanges);
         all.extend(exchange);
         let count = all.len();
@@ -226,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_long_way_has_fewer_exchanges_and_none_at_all_is_a_sentence() {
-        let shared = Shared::default();
+        let shared = Shared::of("far");
         let now = LocalNs(0.0);
         let one = Exchange { sent: now, reached: now, answered: now, heard: now };
         *locked(&shared.exchanges) = vec![one; LEAST];
@@ -235,6 +252,10 @@ mod tests {
         assert!(shared.wait_for(FIRST, LEAST, soon, none).is_ok());
         let fault = shared.wait_for(FIRST, LEAST + 1, soon, none).unwrap_err();
         assert!(fault.to_string().contains("only 20 clock exchanges were answered"), "{fault}");
+        assert_eq!(shared.believed(false).len(), LEAST);
+        let is_old = Instant::now().checked_sub(Duration::from_secs(21));
+        *locked(&shared.answered) = is_old.expect("a machine that is up for so long");
+        assert_eq!((shared.believed(false).len(), shared.believed(true).len()), (0, LEAST));
         let began = Instant::now();
         shared.wait_for(FIRST, LEAST + 1, PATIENCE, none).unwrap_err();
         assert!(began.elapsed() < PATIENCE, "it was waited for in vain once");

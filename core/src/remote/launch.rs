@@ -3,7 +3,7 @@
 
 use crate::agent::serve::RUN_ROLE;
 use crate::control::call_back::{self, CALL_BACK_VARIABLE, Greeting};
-use crate::control::fault::Fault;
+use crate::control::fault::{Death, Fault};
 use crate::control::frame;
 use crate::control::protocol::SECRET_VARIABLE;
 use crate::control::secret;
@@ -189,17 +189,17 @@ impl Launch {
 
     /// Waits for the launcher's exit for this time, then kills it; describes an exit that was not
     /// orderly, once. The channels of all ranks are closed by then.
-    pub fn end(&self, patience: Duration) -> Option<String> {
+    pub fn end(&self, patience: Duration) -> Option<Death> {
         let exit = child::wait(&mut locked(&self.child).0, patience, || false);
         if self.is_described.swap(true, Ordering::Relaxed) {
             return None;
         }
         let Ok(Exit::Done(status)) = exit else {
             self.kill_ranks();
-            return Some(format!("{} did not exit and was killed", self.name));
+            return Some(Death::by_us(&self.name));
         };
         let line = self.said.telling_line().map(|line| format!(" ({line})")).unwrap_or_default();
-        Some(format!("{} {}{line}", self.name, how(status)?))
+        Some(Death::of(format!("{} {}{line}", self.name, how(status)?)))
     }
 }
 

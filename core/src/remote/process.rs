@@ -1,7 +1,7 @@
 //! An agent's process: a child of this one, directly or by ssh, whose standard input and output are
 //! the control channel; or a rank of a launch, which has called back.
 
-use crate::control::fault::Fault;
+use crate::control::fault::{Death, Fault};
 use crate::control::frame::{self, FrameError};
 use crate::control::protocol::*;
 use crate::control::secret;
@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long an agent may take to exit once its channel is closed. On a busy machine an adapter's
-/// resources and ssh need seconds.
-pub const EXIT: Duration = Duration::from_secs(5);
+/// resources and ssh need seconds, on one that also compiles more than five.
+pub const EXIT: Duration = Duration::from_secs(15);
 
 /// A message of an agent.
 pub struct AgentMessage {
@@ -200,15 +200,15 @@ impl Agent {
 
     /// Closes its channel, waits for its exit until then, then kills it. Describes an exit that was
     /// not orderly.
-    pub fn end(mut self, until: Instant) -> Option<String> {
+    pub fn end(mut self, until: Instant) -> Option<Death> {
         let patience = until.saturating_duration_since(Instant::now());
         if let Process::Rank(launch) = &self.process {
             self.input = None;
             return launch.end(patience);
         }
         match self.close_within(patience) {
-            Some(status) => self.describe(status),
-            None => Some(format!("{} did not exit and was killed", self.name())),
+            Some(status) => self.describe(status).map(Death::of),
+            None => Some(Death::by_us(&self.name())),
         }
     }
 

@@ -73,10 +73,33 @@ impl Comparisons {
         Ok(Comparisons { running: running?, stated })
     }
 
+    /// What is known of the clocks of a case's ends, where one time is `needed`.
+    pub fn of_ends(&self, case: &Case, needed: bool) -> KnownEnds {
+        if !needed {
+            return KnownEnds::default();
+        }
+        let mut all = KnownEnds { are_compared: true, ..KnownEnds::default() };
+        all.ends = [Role::Client, Role::Server].map(|role| match self.of(case, role) {
+            Some(Ok(known)) => {
+                all.fault = all.fault.take().or_else(|| known.cut.clone());
+                Some(known)
+            }
+            Some(Err(fault)) => {
+                (all.fault, all.are_compared) = (Some(fault), false);
+                None
+            }
+            None => {
+                all.are_compared &= case.topology.host_of(role).is_none();
+                None
+            }
+        });
+        all
+    }
+
     /// What is known of the clock of a case's end; `None` where that is this host's, or one-way
     /// times are not taken. Nodes are the first and, as the server, of the others the one whose
     /// clock is known least.
-    pub fn of(&self, case: &Case, role: Role) -> Option<Result<RemoteClock, Fault>> {
+    fn of(&self, case: &Case, role: Role) -> Option<Result<RemoteClock, Fault>> {
         if !case.topology.is_between_hosts() {
             return None;
         }
@@ -86,19 +109,18 @@ impl Comparisons {
         let first = case.topology.host_of(Role::Client);
         let hosts = case.topology.ranks.iter().filter_map(|rank| rank.host);
         let others: BTreeSet<u32> = hosts.filter(|host| Some(*host) != first).collect();
-        let known = others.into_iter().filter_map(|host| self.of_host(host));
-        // One that is not known at all is known least.
-        let bound = |one: &Result<RemoteClock, Fault>| {
-            one.as_ref().map_or(f64::INFINITY, RemoteClock::latest_bound_ns)
-        };
-        known.max_by(|a, b| bound(a).total_cmp(&bound(b)))
+        known_least(others.into_iter().filter_map(|host| self.of_host(host)).collect())
     }
 
     fn of_host(&self, number: u32) -> Option<Result<RemoteClock, Fault>> {
         let number = number as usize;
         let stated = self.stated.get(number).copied().flatten();
-        let exchanges = self.running.get(number)?.as_ref()?.exchanges();
-        Some(exchanges.and_then(|exchanges| RemoteClock::of(exchanges, stated)))
+        let (exchanges, cut) = self.running.get(number)?.as_ref()?.exchanges();
+        Some(match (RemoteClock::of(exchanges, stated), cut) {
+            (Ok(known), cut) => Ok(RemoteClock { cut, ..known }),
+            (Err(_), Some(cut)) => Err(cut),
+            (Err(none), None) => Err(none),
+        })
     }
 
     /// What is known now of each host's clock; nothing is waited for.
@@ -112,7 +134,7 @@ impl Comparisons {
 
     /// Ends them; what each has cost.
     pub fn end(self) -> Vec<Option<ClockCost>> {
-        let end = |one: Comparison| cost(&one.exchanges().unwrap_or_default(), one.end());
+        let end = |one: Comparison| cost(&one.exchanges().0, one.end());
         self.running.into_iter().map(|one| one.map(end)).collect()
     }
 }
@@ -176,6 +198,33 @@ pub struct RemoteClock {
     exchanges: Vec<Exchange>,
     /// What the exchanges say, where the model is what the clocks say of themselves.
     exchanged: Option<Model>,
+    /// Why there are no exchanges after the round. What came before bounds the clock still, by more
+    /// the longer ago it is.
+    cut: Option<Fault>,
+}
+
+/// Of the clocks of several hosts the one that is known least when the last of all was heard; one
+/// that is not known at all before all others. What cut one of them short is with it.
+fn known_least(mut all: Vec<Result<RemoteClock, Fault>>) -> Option<Result<RemoteClock, Fault>> {
+    let cut = all.iter().find_map(|one| one.as_ref().ok()?.cut.clone());
+    let last = all.iter().flatten().map(RemoteClock::last_ns).fold(f64::NEG_INFINITY, f64::max);
+    let bound = |one: &Result<RemoteClock, Fault>| {
+        one.as_ref().map_or(f64::INFINITY, |one| one.model.offset_at(LocalNs(last)).bound_ns)
+    };
+    all.sort_by(|a, b| bound(a).total_cmp(&bound(b)));
+    let least = all.pop()?;
+    Some(least.map(|known| RemoteClock { cut: known.cut.or(cut), ..known }))
+}
+
+/// What is known of the clocks of both ends of a case.
+#[derive(Default)]
+pub struct KnownEnds {
+    /// Of the client's and the server's; `None`: it is this host's, or not known.
+    pub ends: [Option<RemoteClock>; 2],
+    /// Why one was not compared, or not to the end of the round.
+    pub fault: Option<Fault>,
+    /// Whether both are known against this host's.
+    pub are_compared: bool,
 }
 
 impl RemoteClock {
@@ -183,15 +232,14 @@ impl RemoteClock {
         let none = || Fault::new("no clock exchange could be used");
         let fitted = Model::fit(&exchanges).ok_or_else(none)?;
         Ok(match stated.map(Model::stated) {
-            Some(model) => RemoteClock { model, exchanges, exchanged: Some(fitted) },
-            None => RemoteClock { model: fitted, exchanges, exchanged: None },
+            Some(model) => RemoteClock { model, exchanges, exchanged: Some(fitted), cut: None },
+            None => RemoteClock { model: fitted, exchanges, exchanged: None, cut: None },
         })
     }
 
-    /// What its offset may be wrong by at the last exchange.
-    fn latest_bound_ns(&self) -> f64 {
-        let last = self.exchanges.iter().map(|one| one.heard.0).fold(f64::NEG_INFINITY, f64::max);
-        self.model.offset_at(LocalNs(last)).bound_ns
+    /// When the last exchange was heard.
+    fn last_ns(&self) -> f64 {
+        self.exchanges.iter().map(|one| one.heard.0).fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// The offset during a round, with the widest bound of its samples.

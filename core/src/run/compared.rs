@@ -56,9 +56,11 @@ pub fn compare(
     while begin.elapsed() < length.duration() && !context.interrupted.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
     }
-    let (mut histories, mut recorded) = (Vec::new(), Vec::new());
+    let (mut histories, mut recorded, mut faults) = (Vec::new(), Vec::new(), Vec::new());
     for (number, (host, comparison)) in hosts.iter().zip(running).enumerate() {
-        let exchanges = comparison.exchanges()?;
+        // What was known by then stays.
+        let (exchanges, cut) = comparison.exchanges();
+        faults.extend(cut.map(|fault| fault.to_string()));
         let wrong = |error| Local { injected_error: Some(error), ..host.probe.local };
         let truth = Truth { own: local, other: plan.injected_clock_error.map(wrong) };
         let cost = clocks::cost(&exchanges, comparison.end());
@@ -75,8 +77,12 @@ pub fn compare(
     let stepped = histories.iter().zip(&recorded);
     let stepped = stepped.filter_map(|(history, host)| stepped_on(&host.name, history));
     Ok(Record {
-        complete: !interrupted,
-        faults: interrupted.then(|| Fault::Interrupted.to_string()).into_iter().collect(),
+        complete: !interrupted && faults.is_empty(),
+        faults: interrupted
+            .then(|| Fault::Interrupted.to_string())
+            .into_iter()
+            .chain(faults)
+            .collect(),
         warnings: base.warnings.into_iter().chain(stepped).collect(),
         hosts: recorded,
         clocks: histories,

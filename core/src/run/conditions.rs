@@ -68,6 +68,24 @@ impl<'a> Conditions<'a> {
         case.transport.descriptor().launcher.is_some() && case.topology.ranks.iter().any(is_of_job)
     }
 
+    /// Whether no round of a case can begin any more: the processes that its rounds share are gone.
+    pub fn has_lost_launch(&self, case: &Case) -> bool {
+        self.residents.are_lost() && self.shares_processes(case)
+    }
+
+    /// What is said of cases that wait for such a round; `None`: none does.
+    pub fn lost_with_launch<'c>(&self, waiting: impl Iterator<Item = &'c Case>) -> Option<String> {
+        let cases = match waiting.filter(|case| self.has_lost_launch(case)).count() {
+            0 => return None,
+            1 => "1 case was".to_owned(),
+            many => format!("{many} cases were"),
+        };
+        Some(format!(
+            "{cases} not measured to the end: the ranks of this launch ended with a round, and a \
+             process is a rank only once"
+        ))
+    }
+
     /// The clock of a host against this one's; `None`: not known.
     pub fn clock_of(&self, host: Option<u32>) -> Option<End<'_>> {
         let Some(number) = host else {

@@ -6,8 +6,9 @@ use crate::plan::Case;
 use crate::sample::recorder::Beyond;
 use crate::sample::{Flags, Sample};
 
-/// Marks the samples of one thread; `is_rate`: the case's figures are rates of arrivals.
-pub(super) fn mark(case: &Case, is_rate: bool, samples: &mut [Sample]) {
+/// Marks the samples of one thread; `is_rate`: the case's figures are rates of arrivals;
+/// `are_common`: both ends have one time. Else one-way samples lack arrivals that there were.
+pub(super) fn mark(case: &Case, is_rate: bool, are_common: bool, samples: &mut [Sample]) {
     let submit = |s: &Sample| if s.submit_ns.is_nan() { s.receive_ns } else { s.submit_ns };
     let receive = |s: &Sample| s.receive_ns;
     let most_ns = case.warmup_time().map(|time| time.0 as f64);
@@ -17,7 +18,8 @@ pub(super) fn mark(case: &Case, is_rate: bool, samples: &mut [Sample]) {
         (Some(most_ns), false) => end_warmup(samples, most_ns, submit),
         (None, _) => {}
     }
-    name_missing(case.transport.loses(&case.settings), samples);
+    let are_seen = are_common || !case.profile().is_one_way;
+    name_missing(case.transport.loses(&case.settings), are_seen, samples);
 }
 
 /// Takes out what was under way when the user ended an endless round: its end was planned, and no
@@ -59,11 +61,13 @@ fn end_warmup(samples: &mut [Sample], most_ns: f64, time: impl Fn(&Sample) -> f6
 }
 
 /// Flags what was sent and did not come, whether its loop had given it up or was stopped before. A
-/// transport that loses nothing has not dropped it: it was under way when the round ended.
-fn name_missing(may_lose: bool, samples: &mut [Sample]) {
+/// transport that loses nothing has not dropped it: it was under way when the round ended. Where
+/// arrivals are not seen in the samples, their pattern has flagged what did not come.
+fn name_missing(may_lose: bool, are_seen: bool, samples: &mut [Sample]) {
     let missing = if may_lose { Flags::LOST } else { Flags::UNFINISHED };
     let is_missing = |s: &&mut Sample| {
-        s.flags.has(Flags::LOST) || (!s.submit_ns.is_nan() && s.receive_ns.is_nan())
+        let is_open = are_seen && !s.submit_ns.is_nan() && s.receive_ns.is_nan();
+        is_open || s.flags.has(Flags::LOST)
     };
     for sample in samples.iter_mut().filter(is_missing) {
         sample.flags = sample.flags.without(Flags::LOST).with(missing);
@@ -116,10 +120,28 @@ mod tests {
             sample(f64::NAN, f64::NAN, Flags::UNSENT),
             sample(1.0, 2.0, Flags::default()),
         ];
-        name_missing(false, &mut samples);
+        name_missing(false, true, &mut samples);
         let flags = samples.map(|s| s.flags);
         let unfinished = Flags::UNFINISHED.with(Flags::WARMUP);
         assert_eq!(flags, [unfinished, Flags::UNSENT, Flags::default()]);
+    }
+
+    #[test]
+    fn what_arrived_by_a_clock_that_nobody_knows_is_not_missing() {
+        let flags = |case: &Case, are_common| {
+            let lost = Flags::LOST;
+            let mut samples = [Flags::default(), lost].map(|flags| sample(1.0, f64::NAN, flags));
+            mark(case, false, are_common, &mut samples);
+            samples.map(|s| s.flags)
+        };
+        let plan = |plan: Result<crate::plan::Plan, _>| plan.unwrap().cases.remove(0);
+        let oneway = plan(crate::pattern::oneway::request(Default::default()).plan());
+        let (open, kept) = (Flags::UNFINISHED, Flags::default());
+        assert_eq!(flags(&oneway, true), [open, open], "over tcp");
+        assert_eq!(flags(&oneway, false), [kept, open]);
+        // A round trip is by one clock.
+        let latency = plan(crate::pattern::latency::request(Default::default()).plan());
+        assert_eq!(flags(&latency, false), [open, open]);
     }
 
     #[test]
@@ -128,7 +150,7 @@ mod tests {
         let cut_off = || [sample(1.0, 2.0, Flags::default()), sample(3.0, f64::NAN, Flags::WARMUP)];
         for (may_lose, flag) in [(false, Flags::UNFINISHED), (true, Flags::LOST)] {
             let mut samples = cut_off();
-            name_missing(may_lose, &mut samples);
+            name_missing(may_lose, true, &mut samples);
             let flags = samples.map(|s| s.flags);
             assert_eq!(flags, [Flags::default(), Flags::WARMUP.with(flag)]);
         }
@@ -145,7 +167,7 @@ mod tests {
             [at(2.0), at(2.0 + most_ns), at(f64::NAN)]
         };
         let flags = |case: &Case, is_rate: bool, mut samples: Vec<Sample>| {
-            mark(case, is_rate, &mut samples);
+            mark(case, is_rate, true, &mut samples);
             samples.into_iter().map(|sample| sample.flags).collect::<Vec<_>>()
         };
         let (warm, kept) = (Flags::WARMUP, Flags::default());

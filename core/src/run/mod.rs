@@ -296,8 +296,8 @@ impl Runner<'_, '_> {
             }
             self.watcher.round(round, rounds, order.len());
             for group in &order {
-                let group: Vec<usize> =
-                    group.iter().copied().filter(|index| !self.runs[*index].is_over()).collect();
+                let group = group.iter().copied().filter(|index| !self.is_over(&self.runs[*index]));
+                let group: Vec<usize> = group.collect();
                 if group.is_empty() {
                     continue;
                 }
@@ -313,11 +313,18 @@ impl Runner<'_, '_> {
                     return Ok(());
                 }
             }
-            if self.runs.iter().all(RunSoFar::is_over) {
+            if self.runs.iter().all(|run| self.is_over(run)) {
                 break;
             }
         }
+        let waiting = self.runs.iter().filter(|run| !run.is_over()).map(|run| &run.case);
+        self.faults.extend(self.conditions.lost_with_launch(waiting));
         Ok(())
+    }
+
+    /// Whether no further round of a run is wanted, or can begin.
+    fn is_over(&self, run: &RunSoFar) -> bool {
+        run.is_over() || self.conditions.has_lost_launch(&run.case)
     }
 
     /// Refuses a run whose clock is not to be believed. The fault says what becomes of its rounds.
@@ -435,17 +442,12 @@ impl Runner<'_, '_> {
     ) -> Result<Option<Fault>, RunError> {
         marks::forgive(case, &mut finished);
         let base = finished.time(case, self.conditions.clock.time);
-        // Without a comparison a round has its samples and no one-way times.
-        let mut unknown = None;
+        // Without a comparison a round has the stamps of one end and no one-way times.
         let analysis = self.runs[index].analysis;
         let is_one_way = case.profile().is_one_way;
         let compares = is_one_way || self.conditions.context.compares_clocks();
-        let mut known = |role| {
-            let known = compares.then(|| self.comparisons.of(case, role)).flatten()?;
-            known.map_err(|fault| unknown = Some(fault)).ok()
-        };
-        let known = [known(Role::Client), known(Role::Server)];
-        let [of_client, of_server] = known.each_ref().map(Option::as_ref);
+        let known = self.comparisons.of_ends(case, compares);
+        let [of_client, of_server] = known.ends.each_ref().map(Option::as_ref);
         let end = |role: Role| {
             let host = self.conditions.remote_host(case.topology.host_of(role));
             let known = role.pick(of_client, of_server);
@@ -458,14 +460,14 @@ impl Runner<'_, '_> {
         let clocks = client_clocks::of_round(case, &finished, &self.conditions);
         let ends: Vec<End<'_>> = clocks.iter().map(client_clocks::ClientClock::end).collect();
         let apart = case.topology.is_between_hosts();
-        let times = Times { client, server, nodes: &ends, apart };
+        let times = Times { client, server, nodes: &ends, apart, compared: known.are_compared };
         let [clients, servers] = [Role::Client, Role::Server].map(|role| finished.threads_of(role));
         let thread = |(number, client): (usize, &ThreadResult)| {
             let server = servers.get(number);
             let rows = [client.arena.rows(), server.map_or(&[][..], |s| s.arena.rows())];
             let times = Times { client: times.node(number), ..times };
             let mut samples = analysis.samples(case, number, rows, times);
-            marks::mark(case, analysis.is_rate(), &mut samples);
+            marks::mark(case, analysis.is_rate(), times.are_common(), &mut samples);
             marks::leave_out_unfinished(case, &mut samples);
             let mut counts =
                 counts::counts(case, analysis.arrivals(case), client, server, &samples);
@@ -486,12 +488,11 @@ impl Runner<'_, '_> {
             clocks::messages(client.arena.rows(), server.arena.rows(), times)
         });
         let offset = clocks::offset_for_round(of_client, of_server, &samples, messages);
-        round.clock = offset.filter(|_| is_one_way);
-        let finished = RoundResult { fault: finished.fault.or(unknown), ..finished };
+        round.clock = offset.filter(|_| is_one_way && times.are_common());
+        let finished = RoundResult { fault: finished.fault.or(known.fault), ..finished };
         let fault = finished.fault.clone();
-        let name = |role| start::name(&self.plan, case, role);
-        let late = round.start.iter().flat_map(|start| start::warnings(round.index, start, name));
-        self.runs[index].warnings.extend(late);
+        let found = warnings::of_round(&self.plan, case, &round);
+        self.runs[index].warnings.extend(found);
         self.runs[index].take(case, round, finished, Seen { counts, samples, times });
         Ok(fault)
     }

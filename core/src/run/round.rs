@@ -206,6 +206,8 @@ impl<'a> Round<'a> {
         while missing.contains(&true) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.next_message(left)? {
+                // One of the round before, which was on its way when that ended.
+                Some((_, FromAgent::Progress(_))) => {}
                 Some((rank, message)) => {
                     let is_due = std::mem::take(&mut missing[rank]);
                     ensure!(is_due, self.ranks[rank].unexpected());
@@ -292,12 +294,12 @@ impl<'a> Round<'a> {
                 None => {}
             }
             self.ranks.iter_mut().for_each(RunningRank::update_progress);
-            let messages = self.ranks.iter().map(|rank| rank.handled).max().unwrap_or(0);
+            let messages = self.counting().map(|rank| rank.handled).max().unwrap_or(0);
             let ended = |periods: &mut Periods| periods.ended(messages, &self.ranks, &clock.time);
             watch(Watched { messages, period: periods.as_mut().and_then(ended) });
             if let Some(rank) = self.stalled(patience) {
                 let (role, host) = (self.ranks[rank].role, self.told_apart(rank));
-                let handled = self.ranks.iter().map(|rank| Handled {
+                let handled = self.counting().map(|rank| Handled {
                     role: rank.role,
                     messages: rank.handled,
                     host: rank.host_name(),
@@ -307,6 +309,13 @@ impl<'a> Round<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The ranks whose progress is messages. An end that only provides its memory shows no more
+    /// than that it is alive.
+    fn counting(&self) -> impl Iterator<Item = &RunningRank<'a>> {
+        let is_one_sided = self.case.profile().is_one_sided;
+        self.ranks.iter().filter(move |rank| !is_one_sided || rank.role.side() == Role::Client)
     }
 
     fn all_moved(&mut self) {
@@ -435,6 +444,9 @@ impl<'a> Round<'a> {
         };
         let fault = fault.filter(|fault| self.began.is_none() || !is_planned(fault));
         let fault = fault.or_else(|| self.keep_agents().err());
+        if fault.is_some() && self.conditions.shares_processes(self.case) {
+            self.conditions.residents.lose();
+        }
         let names: Vec<_> = (0..self.ranks.len()).map(|rank| self.name_of(rank)).collect();
         // An agent that waits until its last message is read could not exit.
         drop(self.rx);
@@ -455,7 +467,7 @@ impl<'a> Round<'a> {
         }
         let first = launch.and_then(|launch| launch.first_gone(&names, first));
         if let (Some(death), Some(first)) = (deaths.first_mut(), first) {
-            *death = format!("{death}; {first}");
+            death.how = format!("{}; {first}", death.how);
         }
         (self.ranks, Fault::with_deaths(fault, deaths))
     }

@@ -18,7 +18,7 @@ pub const ALLOWED_NS: f64 = 100_000.0;
 /// own clock.
 pub fn begin(agreed: LocalNs, began: LocalNs, end: End<'_>) -> Begin {
     let (at, bound_ns) = end.offset.map_or((began, 0.0), |offset| offset.here(began));
-    Begin { late_ns: at.0 - agreed.0, bound_ns }
+    Begin { late_ns: at.0 - agreed.0, bound_ns, ..Begin::default() }
 }
 
 /// Whether an end began later than is allowed, whatever its clock may be wrong by.
@@ -44,11 +44,12 @@ pub fn of_rounds<'c>(
         let finished = finished.as_ref().ok()?;
         let agreed = finished.start?;
         let of = |role: Role| {
-            let parts = finished.threads_of(role).iter();
-            let begins = parts.filter_map(|part| {
+            let parts = (0..).zip(finished.threads_of(role));
+            let begins = parts.filter_map(|(number, part)| {
                 let end = clock_of(part.host)?;
                 let (began, _) = part.outcome.as_ref()?.span;
-                Some(begin(agreed, end.time.local(began), end))
+                let begin = begin(agreed, end.time.local(began), end);
+                Some(Begin { number, host: part.host, ..begin })
             });
             begins.max_by(|a, b| a.late_ns.total_cmp(&b.late_ns))
         };
@@ -60,23 +61,25 @@ pub fn of_rounds<'c>(
     starts
 }
 
-/// An end of a case, for a warning.
-pub fn name(plan: &Plan, case: &Case, role: Role) -> String {
-    let is_one = case.topology.ranks_of(role).count() == 1;
-    match case.topology.host_of(role) {
-        _ if !is_one => format!("one {} of several", case.topology.name_of(role)),
-        Some(host) => format!("the {} on {}", role.name(), plan.host(Some(host))),
-        None => format!("the {} on this host", role.name()),
+/// What began so, for a warning: an end, one of the hosts of its threads, or a node.
+pub fn name(plan: &Plan, case: &Case, role: Role, begin: &Begin) -> String {
+    let host = match begin.host {
+        Some(host) => plan.host(Some(host)),
+        None => "this host",
+    };
+    match case.topology.name_of(role) {
+        node if case.topology.has_nodes() => format!("{node} {} on {host}", begin.number),
+        end => format!("the {end} on {host}"),
     }
 }
 
 /// The warnings of a round of which an end started late.
-pub fn warnings(round: u32, start: &Start, name: impl Fn(Role) -> String) -> Vec<Warning> {
+pub fn warnings(round: u32, start: &Start, name: impl Fn(Role, &Begin) -> String) -> Vec<Warning> {
     let ends = [(Role::Client, &start.client), (Role::Server, &start.server)];
     let late = ends.into_iter().filter_map(|(role, begin)| Some((role, begin.as_ref()?)));
     late.filter(|(_, begin)| is_late(begin))
         .map(|(role, begin)| Warning::LateStart {
-            end: name(role),
+            end: name(role, begin),
             round,
             late_ns: begin.late_ns,
             bound_ns: begin.bound_ns,
@@ -108,7 +111,10 @@ mod tests {
         let begin = late(2000.0);
         assert!((begin.late_ns, begin.bound_ns.round()) == (2000.0, BOUND_NS), "{begin:?}");
         assert!(!is_late(&late(149_000.0)) && is_late(&late(151_000.0)));
-        assert!(!is_late(&Begin { late_ns: 150_000.0, bound_ns: 50_000.0 }), "what is allowed");
+        assert!(
+            !is_late(&Begin { late_ns: 150_000.0, bound_ns: 50_000.0, ..late(0.0) }),
+            "what is allowed"
+        );
     }
 
     #[test]
@@ -152,7 +158,7 @@ mod tests {
     #[test]
     fn the_end_that_is_late_is_named_and_the_other_is_not() {
         let start = Start { client: Some(late(0.0)), server: Some(late(5e6)), spread_ns: 5e6 };
-        let found = warnings(3, &start, |role| format!("the {}", role.name()));
+        let found = warnings(3, &start, |role, _| format!("the {}", role.name()));
         let [Warning::LateStart { end, round: 3, late_ns: 5e6, .. }] = found.as_slice() else {
             panic!("{found:?}")
         };
@@ -160,7 +166,32 @@ mod tests {
         let said = crate::warning::RecordedWarning::from(&found[0]).sentence;
         assert!(said.starts_with("the server started round 3 5.00 ms late"), "{said}");
         let none = Start { client: Some(late(0.0)), server: None, spread_ns: 0.0 };
-        assert_eq!(warnings(0, &none, |_| String::new()), []);
+        assert_eq!(warnings(0, &none, |_, _| String::new()), []);
+    }
+
+    #[test]
+    fn of_several_nodes_the_one_that_began_last_is_named() {
+        let node = |began: u64, host| {
+            let mut thread = crate::run::finished_thread(0, true, &[]);
+            thread.host = host;
+            thread.outcome.as_mut().unwrap().span = (Ticks(began), Ticks(began + 10));
+            thread
+        };
+        let threads = vec![node(1000, None), node(400_000, Some(0)), node(1020, None)];
+        let ranks = vec![RankResult { role: Role::Node, threads }];
+        let start = Some(LocalNs(1000.0));
+        let finished =
+            [Ok(RoundResult { ranks, traces: Vec::new(), fault: None, start, ran: None })];
+        let time = Timebase::nanoseconds(Ticks(0));
+        let found = of_rounds(&finished, |_| Some(End { time: &time, offset: None }));
+        let begin = found[0].as_ref().unwrap().client.unwrap();
+        assert_eq!((begin.number, begin.host, begin.late_ns), (1, Some(0), 399_000.0));
+        let mut plan = crate::pattern::latency::request(Default::default()).plan().unwrap();
+        plan.cases[0].topology = crate::plan::Topology::nodes(3);
+        plan.hosts.push(crate::plan::HostSpec { host: "node07".into(), ..Default::default() });
+        let said = |begin: Begin| name(&plan, &plan.cases[0], Role::Client, &begin);
+        assert_eq!(said(begin), "node 1 on node07");
+        assert_eq!(said(Begin { number: 2, host: None, ..begin }), "node 2 on this host");
     }
 
     #[test]

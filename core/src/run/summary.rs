@@ -4,7 +4,7 @@ use super::analysis::RunSoFar;
 use super::{RunContext, overhead};
 use crate::clock::ChosenClock;
 use crate::host::{Environment, Noise, TOOL_VERSION, format_cpus, interface_with};
-use crate::plan::Plan;
+use crate::plan::{Case, Plan};
 use crate::record::schema::{
     ClockCost, OtherHost, PlanRecord, Record, RecordedWarning, SCHEMA, VERSION,
 };
@@ -132,7 +132,10 @@ pub fn warnings_of_hosts(
         let shared = runs.iter().flat_map(|run| run.shared_at(number)).collect();
         warnings_there(host, &shared)
     };
-    let ends = plan.cases.iter().map(|case| case.topology.ranks.iter().map(|rank| rank.host));
+    // Ranks that a launcher starts are not told an interface.
+    let placed = |case: &&Case| case.transport.descriptor().launcher.is_none();
+    let cases = plan.cases.iter().filter(placed);
+    let ends = cases.map(|case| case.topology.ranks.iter().map(|rank| rank.host));
     let own = |host: u32| own_interface(hosts.get(host as usize)?);
     (0..).zip(hosts).flat_map(of_host).chain(not_on_the_wire(ends, own)).collect()
 }

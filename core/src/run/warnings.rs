@@ -2,12 +2,13 @@
 
 use super::RunContext;
 use super::analysis::{Arrivals, RunSoFar};
+use super::start;
 use crate::control::fault::Fault;
 use crate::loops::Ended;
 use crate::plan::request::ROUNDS;
 use crate::plan::{Case, Plan, Schedule};
 use crate::record::schema::{
-    ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Round, RoundEnd, Usage,
+    Begin, ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Round, RoundEnd, Usage,
 };
 use crate::stats::knee::falls_short;
 use crate::stats::warnings::{of_rate, of_series, of_summary};
@@ -51,6 +52,22 @@ pub(super) fn cause_of_end(context: &RunContext<'_>, faults: &[String]) -> Fault
         (false, None) => Fault::new("the run ended early"),
         (true, _) => Fault::Interrupted,
     }
+}
+
+/// What is wrong with the begin and the clocks of a round.
+pub(super) fn of_round(plan: &Plan, case: &Case, round: &Round) -> Vec<Warning> {
+    let name = |role, begin: &Begin| start::name(plan, case, role, begin);
+    let late = round.start.iter().flat_map(|start| start::warnings(round.index, start, name));
+    let within = case.profile().clock_within.map(|within| within.0 as f64);
+    let known = round.clock.as_ref().zip(within);
+    // Refused before it began, where they were known too little then.
+    let coarse = known.filter(|(clock, within_ns)| clock.bound_ns > *within_ns);
+    let coarse = coarse.map(|(clock, within_ns)| Warning::CoarseClock {
+        round: round.index,
+        bound_ns: clock.bound_ns,
+        within_ns,
+    });
+    late.chain(coarse).collect()
 }
 
 impl RunSoFar {
@@ -262,7 +279,7 @@ impl RunSoFar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::bandwidth;
+    use crate::pattern::{bandwidth, exchange};
     use crate::record::schema::RecordedWarning;
     use crate::transport::TransportKind;
     use crate::units::Span;
@@ -292,6 +309,29 @@ mod tests {
             said.contains(&"17 of 30 rounds were completed: interrupted by the user".into()),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn clocks_that_are_known_less_well_than_slots_need_are_named_with_their_round() {
+        let said = |chaotic: bool, bound_ns: f64| {
+            let asked = exchange::ExchangeRequest {
+                spec: exchange::Spec { chaotic, ..Default::default() },
+                nodes: vec![2],
+                rules: vec![exchange::Rule::Fixed],
+                slot: Some(Span(100_000)).filter(|_| !chaotic),
+                spreads: vec![0.0],
+                ..Default::default()
+            };
+            let plan = exchange::request(asked).plan().unwrap();
+            let clock = Some(ClockOffset { bound_ns, ..ClockOffset::default() });
+            let round = Round { index: 3, clock, ..Round::default() };
+            let found = of_round(&plan, &plan.cases[0], &round);
+            found.iter().map(|one| RecordedWarning::from(one).sentence).collect::<Vec<_>>()
+        };
+        assert!(said(false, 50_000.0).is_empty() && said(true, 1e9).is_empty());
+        let found = said(false, 50_100.0);
+        let expected = "clocks were known to 50.1 us only in round 3";
+        assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
     }
 
     #[test]

@@ -17,9 +17,10 @@ pub struct Times<'a> {
     /// Of the clock of each thread of the client, or of each node, where they are on several hosts;
     /// else empty, and all have the client's.
     pub nodes: &'a [End<'a>],
-    /// Whether they are clocks of two hosts. A sample has stamps of both only where the offsets
-    /// are known.
+    /// Whether they are clocks of two hosts.
     pub apart: bool,
+    /// Whether the clocks of two hosts were compared.
+    pub compared: bool,
 }
 
 /// The time of one end.
@@ -35,7 +36,12 @@ impl<'a> Times<'a> {
     /// Of two ends on one host.
     pub fn of_one_host(time: &'a Timebase) -> Times<'a> {
         let own = End { time, offset: None };
-        Times { client: own, server: own, nodes: &[], apart: false }
+        Times { client: own, server: own, nodes: &[], apart: false, compared: false }
+    }
+
+    /// Whether a sample may have stamps of both ends: they are of one time.
+    pub fn are_common(&self) -> bool {
+        !self.apart || self.compared
     }
 
     /// That of a node, by its rank.

@@ -49,8 +49,12 @@ pub struct Descriptor {
     pub between_hosts: bool,
     /// Whether a message must be a stream's sample, which it carries in a form of its own.
     pub samples_only: bool,
-    /// Whether the kernel can watch many of its ends at once, and lets two threads share one.
+    /// Whether the kernel can watch many of its ends at once for a thread that sleeps.
     pub watchable: bool,
+    /// File descriptors of an end, at most.
+    pub descriptors: u32,
+    /// Whether two threads may share an end, of which one receives.
+    pub splits: bool,
     /// Whether `wiregauge` without a command measures it.
     pub in_survey: bool,
     /// Fewest receive buffers of a queue.
@@ -118,6 +122,8 @@ impl Descriptor {
             between_hosts: false,
             samples_only: false,
             watchable: false,
+            descriptors: 1,
+            splits: false,
             in_survey: false,
             least_receives: 1,
             settings: &[],

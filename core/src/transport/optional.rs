@@ -1,6 +1,25 @@
 //! Parts beside the contract that only some transports have.
 
 use crate::clock::{DeviceStamps, DeviceTicks};
+use std::os::fd::BorrowedFd;
+
+/// The descriptor of an end, and when the kernel says that it is readable.
+pub enum Watched<'a> {
+    /// While a message is there.
+    Level(BorrowedFd<'a>),
+    /// When something has come since it was armed (`Endpoint::arm`). It is no help to one that
+    /// polls.
+    Armed(BorrowedFd<'a>),
+}
+
+impl<'a> Watched<'a> {
+    /// The descriptor.
+    pub fn descriptor(&self) -> BorrowedFd<'a> {
+        match *self {
+            Watched::Level(descriptor) | Watched::Armed(descriptor) => descriptor,
+        }
+    }
+}
 
 /// An adapter's own clock.
 pub trait DeviceClock {

@@ -4,7 +4,7 @@
 //! and names the figure and the numbers; what needs more words stands in docs/warnings.md.
 
 use super::Subject::{Cpu, Interface, Metric, Role};
-use super::number::{of_missing, percent, time};
+use super::number::{of_missing, percent, share, time};
 use super::{RecordedWarning, Severity};
 use crate::units::{counted, quantile_name};
 
@@ -27,10 +27,6 @@ macro_rules! subject {
     };
 }
 
-fn share(part: u32, of: u32) -> f64 {
-    f64::from(part) / f64::from(of)
-}
-
 /// Declares a variant a line of the table. `size`: by which warnings of a kind are compared, the
 /// larger the worse; without one they are alike.
 macro_rules! warnings {
@@ -45,9 +41,7 @@ macro_rules! warnings {
         /// Something that weakens a figure.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs)] // Of fields, whose names say what they are.
-        pub enum Warning {
-            $($(#[$doc])* $variant $({ $($field: $type),* })?,)*
-        }
+        pub enum Warning { $($(#[$doc])* $variant $({ $($field: $type),* })?,)* }
 
         /// Every kind and its severity, in the order of the table.
         pub const KINDS: &[(&str, Severity)] = &[$(($kind, Severity::$severity)),*];
@@ -57,8 +51,7 @@ macro_rules! warnings {
             fn from(warning: &Warning) -> RecordedWarning {
                 match warning {
                     $(Warning::$variant $({ $($field),* })? => RecordedWarning {
-                        kind: $kind.into(),
-                        severity: Severity::$severity,
+                        kind: $kind.into(), severity: Severity::$severity,
                         subject: None$($(.or(subject!($field $field)))*)?$(.or(Some($subject)))?,
                         sentence: format!($($sentence)*),
                         magnitude: None$(.or(Some($size)))?.filter(|size: &f64| size.is_finite()),
@@ -86,7 +79,7 @@ warnings! {
     advises("check adapter, cable, driver and memory before you trust this path");
 
     /// A rank entered collective operations later than all had agreed.
-    "late_entries" Warning LateEntries { late: u64, of: u64, allowed_ns: f64 }
+    "late_entries" Severe LateEntries { late: u64, of: u64, allowed_ns: f64 }
     size *late as f64 / *of as f64,
     says("a rank entered {late} of {of} operations more than {} late: they are in no figure",
          time(*allowed_ns)),
@@ -179,6 +172,13 @@ warnings! {
     says("a host's clock was stepped or changed its rate ({}): the clock-error bound is wide",
          counted(*times, "time")),
     advises("stop what sets the clock during a run (ntpd, chronyd, ptp4l)");
+
+    /// The clocks of hosts became known less well than the slots of a round need.
+    "coarse_clock" Warning CoarseClock { round: u32, bound_ns: f64, within_ns: f64 }
+    about Metric("lateness".into()),
+    size *bound_ns,
+    says("clocks were known to {} only in round {round}: sends may miss slots", time(*bound_ns)),
+    advises("use longer slots, or better clocks: these need {}", time(*within_ns));
 
     /// An end of rounds that were to start at one instant started later.
     "late_start" Warning LateStart {

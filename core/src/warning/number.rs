@@ -1,5 +1,10 @@
 //! Numbers of a sentence, as a person reads them.
 
+/// A part as a share of all.
+pub fn share(part: u32, of: u32) -> f64 {
+    f64::from(part) / f64::from(of)
+}
+
 /// A share, in percent.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;

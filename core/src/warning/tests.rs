@@ -40,6 +40,7 @@ fn of_machine() -> Vec<Warning> {
         BelowOverhead { metric: "half_rtt", p50_ns: 12.34, error_ns: 123.4 },
         ClockStepped { times: 12 },
         InjectedClockError { is_remote: false },
+        CoarseClock { round: 12, bound_ns: 1.234e6, within_ns: 123_400.0 },
         LateStart { end: s(HOST), round: 12, late_ns: 5e6, bound_ns: 5e4, allowed_ns: 1e5 },
         NotOnTheWire { interface: s("enp129s0f0np0") },
         LateEntries { late: 999_999, of: 1_000_000, allowed_ns: 1e6 },

@@ -2,6 +2,7 @@
 //! taken from it, and `docs/from-other-tools.md` and `docs/from-perftest.md` are made from it.
 
 mod doca;
+mod mpi;
 mod other;
 pub mod page;
 mod perftest;
@@ -19,8 +20,10 @@ pub const PEERS: &[Peer] = &[
     doca::DOCA,
     rdma::QPERF,
     sockets::NETPERF,
-    rdma::OSU,
-    rdma::GPCNET,
+    mpi::OSU,
+    mpi::IMB,
+    mpi::PRESTA,
+    mpi::GPCNET,
     other::HYPERFINE,
     other::USUAL,
 ];

@@ -1,4 +1,4 @@
-//! qperf (`src/help.txt`) and the OSU micro-benchmarks (their README).
+//! qperf (`src/help.txt`).
 
 use super::word::{PORTS, Peer, Word, command, nothing, option};
 
@@ -81,83 +81,4 @@ const QPERF_WORDS: &[Word] = &[
     nothing(&["-e", "--precision"], "the digits of a figure follow its interval"),
     option(&["-ub", "--use_bits_per_sec"], "--unit Gb/s", "else MB/s and Gb/s"),
     nothing(&["-uu", "--unify_units"], "a column has one unit"),
-];
-
-pub const OSU: Peer = Peer {
-    name: "OSU",
-    about: "The OSU micro-benchmarks measure MPI, as `--transport mpi` does ([mpi.md](mpi.md) has \
-            IMB, Presta and others too). `osu_latency` is half of the mean round trip. `osu_bw` \
-            waits for an acknowledgement after each window; `bandwidth` keeps its window full.",
-    words: OSU_WORDS,
-};
-
-const OSU_WORDS: &[Word] = &[
-    command(&["osu_latency"], "latency --transport mpi", "the mean of `half_rtt`"),
-    command(&["osu_bw"], "bandwidth --transport mpi", "MB/s are 10^6 bytes/s in both"),
-    command(&["osu_bibw"], "bandwidth --transport mpi --direction bi", ""),
-    command(
-        &["osu_allreduce", "osu_bcast", "osu_barrier", "osu_allgather", "osu_alltoall"],
-        "collective --collective allreduce",
-        "first entry to last exit, not the mean of ranks after a barrier",
-    ),
-    command(&["osu_iallreduce", "osu_ialltoall"], "collective --nonblocking", ""),
-    command(&["osu_mbw_mr"], "bandwidth --threads N", "threads instead of pairs of ranks"),
-    command(&["osu_multi_lat", "osu_latency_mt"], "latency --threads N", "threads, not ranks"),
-    command(
-        &["osu_put_latency"],
-        "latency --transport mpi --operation write",
-        "a ping-pong that the other end sees, not the time of one put and its flush",
-    ),
-    command(&["osu_get_latency"], "latency --transport mpi --operation read", "`rtt`"),
-    command(&["osu_put_bw"], "bandwidth --transport mpi --operation write", ""),
-    command(&["osu_get_bw"], "bandwidth --transport mpi --operation read", ""),
-    command(
-        &["osu_fop_latency"],
-        "latency --transport mpi --operation fetch_add --size 8",
-        "`rtt`",
-    ),
-    command(
-        &["osu_cas_latency"],
-        "latency --transport mpi --operation compare_swap --size 8",
-        "`rtt`",
-    ),
-    command(
-        &["osu_bw_fan_in", "osu_bw_fan_out"],
-        "exchange --chaotic --schedule all-to-one",
-        "or `one-to-all`, or `incast` with `--degree N`: the sum, and each connection",
-    ),
-    option(&["-m", "--message-size"], "--size MIN..MAX*2", "one size as `--size 64`"),
-    option(&["-i", "--iterations"], "--count N", "messages of each round"),
-    option(&["-x"], "--warmup N", "the samples stay in the record"),
-    option(&["-W", "--window-size"], "--window N", ""),
-    option(&["-c", "--validation"], "--check", ""),
-    option(&["-t", "--num-threads"], "--threads N", ""),
-    nothing(&["-z", "--report-percentiles"], "quantiles are always given, to p99.99"),
-];
-
-pub const GPCNET: Peer = Peer {
-    name: "GPCNeT",
-    about: "GPCNeT measures random rings alone and beside congestors, over MPI. `impact` measures \
-            any command so, and gives factors with intervals.",
-    words: GPCNET_WORDS,
-};
-
-const GPCNET_WORDS: &[Word] = &[
-    command(
-        &["natural ring"],
-        "exchange --schedule fixed --slot TIME",
-        "one-way times, each node to the next",
-    ),
-    command(
-        &["random ring"],
-        "exchange --schedule permutations --slot TIME",
-        "another neighbour in each slot",
-    ),
-    command(&["all-to-all congestor"], "exchange --chaotic", ""),
-    command(&["incast congestors"], "exchange --chaotic --schedule incast --degree N", ""),
-    command(
-        &["congestion impact factor"],
-        "impact latency",
-        "with an interval; `--size 8` for its messages; allreduce: `impact collective`",
-    ),
 ];

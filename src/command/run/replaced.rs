@@ -1,10 +1,11 @@
 //! A study over another transport, or in another wait mode, than it is written for: where a
 //! target lacks the study's own.
 
-use crate::cli::StudyOptions;
+use crate::cli::{StudyOptions, entry};
 use crate::options::{UsageError, each_once};
-use crate::plan::Wait;
 use crate::plan::study::file::{Entry, StudyFile, Word, WordValue};
+use crate::plan::written::Written;
+use crate::plan::{HostSpec, Place, Wait};
 use crate::transport::TransportKind;
 use crate::transport::definitions::DEFINITIONS;
 
@@ -14,7 +15,19 @@ pub(super) fn replace(
     parsed: &mut StudyFile,
     asked: &StudyOptions,
 ) -> Result<Option<String>, UsageError> {
-    let words = Words { transport: asked.transport, wait: asked.wait, rate: asked.rate.as_deref() };
+    let is_of_job = asked.place.all_nodes().flatten().any(HostSpec::is_rank);
+    ensure!(
+        !is_of_job || asked.mpirun.is_none(),
+        UsageError(
+            "--mpirun: the ranks are those of this job, which are started: leave it out".into()
+        )
+    );
+    let words = Words {
+        transport: asked.transport,
+        wait: asked.wait,
+        rate: asked.rate.as_deref(),
+        mpirun: asked.mpirun.as_deref(),
+    };
     words.put(parsed, &asked.only)
 }
 
@@ -24,26 +37,32 @@ struct Words<'a> {
     transport: Option<TransportKind>,
     wait: Option<Wait>,
     rate: Option<&'a str>,
+    mpirun: Option<&'a str>,
 }
 
 impl Words<'_> {
     fn put(self, parsed: &mut StudyFile, only: &[String]) -> Result<Option<String>, UsageError> {
-        let Words { transport, wait, rate } = self;
+        let Words { transport, wait, rate, mpirun } = self;
+        let StudyFile { written, entries, .. } = parsed;
         let is_meant = |entry: &&mut Entry| only.is_empty() || only.contains(&entry.series);
         let mut changes = Vec::new();
+        let mut lost = Vec::new();
         let texts = [
             ("transport", transport.map(|one| one.name().to_owned())),
             ("wait", wait.map(|one| one.name().to_owned())),
             ("rate", rate.map(str::to_owned)),
+            ("mpirun", mpirun.map(str::to_owned)),
         ];
         for (key, text) in texts {
             let Some(text) = text else { continue };
             let mut own = Vec::new();
             // A series without a rate is not given one: that would make it another measurement.
-            let has_it = |entry: &&mut Entry| {
-                key != "rate" || entry.words.iter().any(|word| word.key == key)
+            let has_it = |entry: &&mut Entry| match key {
+                "rate" => entry.words.iter().any(|word| word.key == key),
+                "mpirun" => has_launcher(written, entry),
+                _ => true,
             };
-            for entry in parsed.entries.iter_mut().filter(is_meant).filter(has_it) {
+            for entry in entries.iter_mut().filter(is_meant).filter(has_it) {
                 own.push(put(entry, key, &text));
             }
             let own = each_once(own);
@@ -60,19 +79,40 @@ impl Words<'_> {
                 ))
             );
             changes.push(format!("{key} {text} instead of {}", own.join("; ")));
-        }
-        let lost = match transport {
-            Some(transport) => {
-                without_foreign(parsed.entries.iter_mut().filter(is_meant), transport)
+            if let ("transport", Some(transport)) = (key, transport) {
+                lost = without_foreign(entries.iter_mut().filter(is_meant), transport);
             }
-            None => Vec::new(),
-        };
+        }
         if !lost.is_empty() {
             changes.push(format!("without {}, which it does not have", lost.join(", ")));
         }
         Ok((!changes.is_empty())
             .then(|| format!("not as the study is written: {}", changes.join(", "))))
     }
+}
+
+/// Whether a launcher starts the ends of an entry. What is wrong with one is said when it is read.
+fn has_launcher(written: &Written, entry: &Entry) -> bool {
+    let request = entry::request(written, entry);
+    request.is_ok_and(|request| request.transports.iter().all(|one| one.has_setting("mpirun")))
+}
+
+/// With how many nodes entries of these series (none: of all) run that are written for others, in
+/// words: all hosts of a run are the nodes.
+pub(super) fn other_nodes(parsed: &StudyFile, only: &[String], place: &Place) -> Option<String> {
+    let here = place.all_nodes().count().to_string();
+    let is_meant = |entry: &&Entry| {
+        (only.is_empty() || only.contains(&entry.series)) && entry.part.places.is_none()
+    };
+    let words = parsed.entries.iter().filter(is_meant).flat_map(|entry| &entry.words);
+    let written = words.filter(|word| word.key == "nodes").filter_map(|word| match &word.value {
+        WordValue::Text(nodes) => Some(nodes.as_str()),
+        WordValue::Switch(_) => None,
+    });
+    let written = written.flat_map(|nodes| nodes.split(',')).map(str::trim);
+    let others = each_once(written.filter(|nodes| *nodes != here));
+    (here != "0" && !others.is_empty())
+        .then(|| format!("{here} nodes run instead of {}", others.join(", ")))
 }
 
 /// Sets a word; what it was.
@@ -111,7 +151,6 @@ fn without_foreign<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::entry;
     use crate::pattern::registry;
     use crate::plan::studies::SHIPPED;
     use crate::plan::study::file;
@@ -148,6 +187,32 @@ mod tests {
         assert_eq!(study.entries.iter().map(of).collect::<Vec<_>>(), [true, false]);
         let refused = words.put(&mut shipped("dabc/chaotic"), &[]).unwrap_err();
         assert!(refused.0.contains("no series"), "{}", refused.0);
+    }
+
+    #[test]
+    fn a_launcher_is_put_where_ranks_are_launched_and_nowhere_else() {
+        let words = Words { mpirun: Some("mpirun.mpich"), ..Words::default() };
+        let mut study = shipped("mpi/presta-collectives");
+        let said = words.put(&mut study, &[]).unwrap().unwrap();
+        assert!(said.contains("mpirun mpirun.mpich instead of the default"), "{said}");
+        for own in &study.entries {
+            let request = entry::request(&study.written, own).unwrap();
+            assert_eq!(request.settings.text("mpirun"), Some("mpirun.mpich"));
+        }
+        let refused = words.put(&mut shipped("dabc/chaotic"), &[]).unwrap_err();
+        assert!(refused.0.contains("no series"), "{}", refused.0);
+    }
+
+    #[test]
+    fn a_study_of_four_nodes_says_so_where_it_runs_with_two() {
+        let study = shipped("mpi/presta-collectives");
+        let of = |nodes: usize| {
+            let place = Place { nodes: vec![None; nodes], ..Place::default() };
+            other_nodes(&study, &[], &place)
+        };
+        let said = of(2).unwrap();
+        assert_eq!(said, "2 nodes run instead of 4");
+        assert_eq!((of(4), of(0)), (None, None));
     }
 
     #[test]

@@ -19,7 +19,9 @@ fn every_shipped_study_can_be_run() {
         let parsed = parsed(name, text);
         let requests = requests(&parsed).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
         fitting::check(&parsed, &requests).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
-        let graphs = graphs(&parsed, &requests, &machine("FDR", "datagram"), false).unwrap();
+        let graphs =
+            graphs(&parsed, &requests, &Place::default(), &machine("FDR", "datagram"), false)
+                .unwrap();
         assert_eq!(graphs.len(), parsed.graphs.len(), "{name}");
     }
 }
@@ -34,7 +36,7 @@ fn every_reference_of_a_shipped_study_is_there() {
         let each = |graph| machines.iter().map(move |machine| (graph, machine));
         for (asked, machine) in parsed.graphs.iter().flat_map(each) {
             let mut graph = asked.graph.clone();
-            let done = beside(&parsed, asked, &mut graph, machine, |_| None);
+            let done = beside(&parsed, asked, &mut graph, machine, |_, _| None);
             done.unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
             drawn += graph.references.len();
             let all = graph.references.len() + graph.notes.len();
@@ -164,7 +166,8 @@ fn a_quick_run_is_a_tenth_and_leaves_what_its_graphs_need() {
                 series = [\"b\"]\nquantile = 0.99\n";
     let parsed = parsed("s.toml", text);
     let requests = requests(&parsed).unwrap();
-    let graphs = graphs(&parsed, &requests, &machine("FDR", "datagram"), true).unwrap();
+    let graphs =
+        graphs(&parsed, &requests, &Place::default(), &machine("FDR", "datagram"), true).unwrap();
     let study = Study { quick: true, graphs, ..Study::default() };
     let quick = study::plan(study, &requests).unwrap();
     let bounds: Vec<_> = quick.cases.iter().map(|case| case.bound).collect();
@@ -196,12 +199,29 @@ fn figures_of_hardware_are_not_drawn_beside_loopback_or_an_emulated_device() {
 }
 
 #[test]
+fn figures_of_so_many_nodes_are_not_drawn_beside_others() {
+    let (name, text) = SHIPPED.iter().find(|(name, _)| *name == "mpi/presta-collectives").unwrap();
+    let parsed = parsed(name, text);
+    let requests = requests(&parsed).unwrap();
+    let drawn = |nodes: usize| {
+        let place = Place { nodes: vec![None; nodes], ..Place::default() };
+        let graphs = graphs(&parsed, &requests, &place, &machine("FDR", "datagram"), false);
+        let [first, ..] = &graphs.unwrap()[..] else { panic!() };
+        (first.references.len(), first.notes.join("; "))
+    };
+    assert_eq!(drawn(4), (1, String::new()));
+    let (references, notes) = drawn(2);
+    assert_eq!(references, 0);
+    assert!(notes.ends_with("are not drawn: 2 nodes run instead of 4"), "{notes}");
+}
+
+#[test]
 fn the_mode_that_is_found_chooses_the_ipoib_figures() {
     let (_, text) = SHIPPED.iter().find(|(name, _)| *name == "gamess/ipoib-latency").unwrap();
     let parsed = parsed("gamess/ipoib-latency", text);
     let drawn = |machine: &Machine| {
         let mut graph = parsed.graphs[0].graph.clone();
-        beside(&parsed, &parsed.graphs[0], &mut graph, machine, |_| None).unwrap();
+        beside(&parsed, &parsed.graphs[0], &mut graph, machine, |_, _| None).unwrap();
         let names: Vec<String> = graph.references.iter().map(|one| one.name.clone()).collect();
         (names.join("; "), graph.notes.join("; "))
     };

@@ -139,7 +139,7 @@ fn flagged(round: u32, begins: &[Begin]) -> Vec<Warning> {
         let spread_ns = start::spread_ns(begins.iter());
         let start =
             Start { client: ends.first().copied(), server: ends.get(1).copied(), spread_ns };
-        start::warnings(round, &start, |role| format!("rank {}", 2 * pair + role.pick(0, 1)))
+        start::warnings(round, &start, |role, _| format!("rank {}", 2 * pair + role.pick(0, 1)))
     };
     begins.chunks(2).enumerate().flat_map(of_pair).collect()
 }

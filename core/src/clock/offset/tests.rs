@@ -389,8 +389,8 @@ fn the_drift_is_that_of_the_nearest_piece() {
 
 #[test]
 fn a_line_is_believed_for_twenty_seconds_and_the_next_begins_where_it_ends() {
-    let made = [0.0, 1e10, LONGEST - 20_000.0, 2.5e10].map(|at| exchange(FAR + at, 5e6, 20.0));
-    assert_eq!(made[2].heard.0 - made[0].sent.0, LONGEST);
+    let made = [0.0, 1e10, LONGEST_NS - 20_000.0, 2.5e10].map(|at| exchange(FAR + at, 5e6, 20.0));
+    assert_eq!(made[2].heard.0 - made[0].sent.0, LONGEST_NS);
     let model = Model::fit(&made).unwrap();
     let spans: Vec<(f64, f64)> = model.pieces.iter().map(|p| (p.from_ns, p.to_ns)).collect();
     let [first, _, third, last] = made;

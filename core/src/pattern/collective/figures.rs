@@ -19,6 +19,9 @@ impl PatternAnalysis for Collective {
         times: Times<'_>,
     ) -> Vec<Sample> {
         let (spec, own) = (case.spec::<Spec>(), times.node(thread));
+        // From the first entry to the last exit there is no time then.
+        let is_timed = spec.sync == Sync::Barrier || times.are_common();
+        let rows = if is_timed { rows } else { &[] };
         let numbered = rows.iter().enumerate();
         numbered.map(|(number, row)| of_rank(spec, case.size, number as u64, row, own)).collect()
     }

@@ -36,7 +36,10 @@ impl PatternExecution for Exchange {
         let (case, rank) = (thread.case, thread.thread);
         let spec = case.spec::<Spec>();
         let nodes = case.topology.ranks.len() as u32;
-        let lengths = |other| (other, spec.lengths(case.seed, [rank, other]));
+        let peers = case.topology.peers_of(rank as usize, 0).into_iter().map(|peer| {
+            let other = peer.rank as u32;
+            (other, spec.lengths(case.seed, [rank, other]))
+        });
         plan.window = u64::from(spec.queue);
         if !spec.chaotic && case.wait != Wait::Busy {
             least_slack().map_err(unable("the timer"))?;
@@ -51,7 +54,7 @@ impl PatternExecution for Exchange {
             stride: plan.stride.max(1),
             warmup: thread.ticks(warmup(case)),
             begin: Ticks(0),
-            peers: (0..nodes).filter(|other| *other != rank).map(lengths).collect(),
+            peers: peers.collect(),
         })))
     }
 }

@@ -32,7 +32,8 @@ impl PatternAnalysis for Exchange {
             *count += 1;
             let bytes: u64 = messages.map(|one| lengths.of(one) as u64).sum();
             let sender = times.node(from as usize);
-            let (intended, submit) = (sender.stamp(row.intended), sender.stamp(row.submit));
+            let sent = |ticks| if times.are_common() { sender.stamp(ticks) } else { f64::NAN };
+            let (intended, submit) = (sent(row.intended), sent(row.submit));
             let receive = times.node(thread).stamp(row.receive);
             let stamps = [intended, submit, f64::NAN, receive, f64::NAN];
             Some(Sample::new(own, (bytes / stride) as u32, stamps, row.flags))
@@ -127,6 +128,10 @@ impl Collector for Gathered {
         };
         let cpu = seen.round.threads.iter().map(share).collect();
         Gathered::take(self, &seen.samples.samples, window(seen), stride, cpu);
+        let spec = seen.case.spec::<Spec>();
+        if !spec.chaotic {
+            self.count_late(&seen.samples.samples, spec.slot);
+        }
     }
 }
 

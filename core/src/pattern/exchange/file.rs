@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 /// Most transfers of a file: they go to every node in one control frame.
 pub const MOST_TRANSFERS: usize = 50_000;
 /// Most slots of a file.
-const MOST_SLOTS: u32 = 1_000_000;
+pub const MOST_SLOTS: u32 = 1_000_000;
 /// Longest file that is read.
 pub const LONGEST_FILE: u64 = 4 << 20;
 

@@ -8,11 +8,13 @@ use super::slots::Slots;
 use crate::loops::waiter::{AnyWaiter, POLLS};
 use crate::pattern::prelude::*;
 use crate::transport::Arrival;
-use crate::transport::endpoint_set::{self, EndpointSet};
+use crate::transport::endpoint_set::{self, EndpointSet, Left};
 
 /// In the number of a message: it is the last of its connection and carries nothing.
 const LAST: u64 = 1 << 63;
 
+/// The number of a connection that is not there.
+const NOBODY: u32 = u32::MAX;
 /// Longest sleep: then a node looks whether its time is up.
 const NAP: Span = Span(5_000_000);
 /// Nothing sleeps for less before a slot: a wake-up takes longer, and would only make it later.
@@ -38,7 +40,7 @@ pub struct NodePlan {
     pub warmup: TickSpan,
     /// The agreed begin.
     pub begin: Ticks,
-    /// Lengths of the messages to each of the other nodes, and the ranks of these.
+    /// The ranks of the nodes that it is connected to, and the lengths of the messages to each.
     pub peers: Vec<(u32, Lengths)>,
 }
 
@@ -63,6 +65,8 @@ struct Node<'a, C> {
     own: &'a NodePlan,
     scope: Scope<'a, C>,
     peers: Box<[Peer]>,
+    /// The number of the connection to each rank, up to the last that has one.
+    numbers: Box<[u32]>,
     /// Rows that have been written.
     rows: u64,
     /// The next slot, its begin, and whether its send waits for room.
@@ -138,10 +142,16 @@ impl<'a, C: Clock> Node<'a, C> {
             is_over: false,
         };
         let time = scope.plan.time.unwrap_or(TickSpan(0));
+        let ranks = own.peers.iter().map(|(rank, _)| *rank as usize + 1).max().unwrap_or(0);
+        let mut numbers = vec![NOBODY; ranks].into_boxed_slice();
+        for (number, (rank, _)) in (0..).zip(&own.peers) {
+            numbers[*rank as usize] = number;
+        }
         Node {
             own,
             scope,
             peers: set.ends.iter().zip(&own.peers).map(peer).collect(),
+            numbers,
             rows: 0,
             slot: 0,
             due: own.begin,
@@ -190,8 +200,7 @@ impl<'a, C: Clock> Node<'a, C> {
         let mut any = false;
         while self.due <= now {
             if let Some(to) = self.own.slots.to(self.own.rank, self.slot) {
-                // Others of a lower rank come before it.
-                let number = (to - u32::from(to > self.own.rank)) as usize;
+                let number = self.numbers.get(to as usize).map_or(NOBODY, |one| *one) as usize;
                 let is_past = self.own.skips_late && now >= self.due + length;
                 if !is_past && self.post(set, number, self.due, recorder) {
                     set.ends[number].flush();
@@ -309,7 +318,7 @@ impl<'a, C: Clock> Node<'a, C> {
         set.look(false, |number, end, sleeps| {
             waiter.attempt(sleeps, end, events);
             any |= events.any();
-            let Some(peer) = self.peers.get_mut(number) else { return false };
+            let Some(peer) = self.peers.get_mut(number) else { return Left::default() };
             peer.flow.complete(events);
             if !events.arrivals().is_empty() {
                 let now = self.scope.clock.now();
@@ -331,7 +340,7 @@ impl<'a, C: Clock> Node<'a, C> {
             if events.link != Link::Up && !(peer.is_over && peer.has_ended) {
                 ended = Some(Ended::of(events.link));
             }
-            endpoint_set::is_restless(events, peer.flow.outstanding() as u32)
+            endpoint_set::left(events, peer.flow.outstanding() as u32)
         });
         (any, ended)
     }

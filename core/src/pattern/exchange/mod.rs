@@ -1,7 +1,7 @@
 //! Many nodes that send to each other: by slots of common time (scheduled), or as fast as their
 //! queues take it (chaotic).
 //!
-//! Every node is one process that runs the same loop over connections to all others. The controller
+//! Every node is one process that runs the same loop over its connections to others. The controller
 //! takes all of them through the same steps: open, connect, wait for the agreed instant, exchange,
 //! collect.
 

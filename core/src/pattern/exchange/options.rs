@@ -4,7 +4,7 @@ use super::file::LONGEST_FILE;
 use super::request::{ExchangeRequest, ListedFile, MOST_NODES};
 use super::routes::{self, Network};
 use super::slots::Rule;
-use super::spec::{Exchange, MOST_QUEUE, Spec};
+use super::spec::{Exchange, MOST_QUEUE, MOST_RECEIVE_QUEUE, Spec};
 use crate::host;
 use crate::pattern::prelude::*;
 use crate::units::BitRate;
@@ -75,7 +75,7 @@ const OPTIONS: OptionTable = &[
         "receive-queue",
         "Receive buffers of a connection, or a list; sockets have --receive-buffer",
     )
-    .limits(1, MOST_QUEUE)
+    .limits(1, MOST_RECEIVE_QUEUE)
     .list()
     .default_note("one more than --queue")
     .heading(QUEUES),

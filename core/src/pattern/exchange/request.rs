@@ -13,7 +13,7 @@ use crate::plan::topology::MOST_ENDPOINTS;
 use crate::plan::written::Misplaced;
 use std::sync::Arc;
 
-/// Most nodes: each has a connection to every other.
+/// Most nodes: by the widest rules each has a connection to every other.
 pub const MOST_NODES: u64 = MOST_ENDPOINTS as u64 + 1;
 
 /// A schedule that was written down.
@@ -152,8 +152,8 @@ impl PatternRequest for ExchangeRequest {
         let operation = settings.operation();
         ensure!(
             operation.carries_payload() && operation != crate::transport::Operation::Write,
-            "--operation {} gives a receiver no sign: use send, send_imm, or write_imm, an RDMA \
-             write that tells the receiver",
+            "--operation {} gives a receiver no sign: use send, or over verbs send_imm or \
+             write_imm, an RDMA write that tells the receiver",
             operation.name()
         );
         let too_few = self.queues().into_iter().find(|(queue, receive)| receive <= queue);
@@ -189,6 +189,14 @@ impl PatternRequest for ExchangeRequest {
                 wait.name()
             )
         })?;
+        let has_own = over.has_setting("receive-depth");
+        let several = self.receive_queues.get(1).filter(|_| !has_own);
+        refuse_found(several, |_| {
+            format!(
+                "--receive-queue: {over} posts no receives of its own, so several give the same \
+                 again: use one"
+            )
+        })?;
         let lengths = request
             .sizes
             .iter()
@@ -197,7 +205,11 @@ impl PatternRequest for ExchangeRequest {
         refuse_found(lengths.max().filter(|longest| *longest > largest), |longest| {
             format!("a message has up to {longest} B, and {over} carries {largest} B: use less")
         })?;
-        check_descriptors(self.nodes(request).into_iter().max().unwrap_or(2))
+        let nodes = self.nodes(request).into_iter().max().unwrap_or(2);
+        let two = [Rule::Fixed, Rule::Shift, Rule::EvenOdd];
+        let has_two = self.rules.iter().all(|rule| two.contains(rule));
+        let ends = if has_two { 2 } else { nodes.saturating_sub(1) };
+        check_descriptors(nodes, u64::from(ends) * u64::from(descriptor.descriptors))
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
@@ -235,7 +247,7 @@ impl ExchangeRequest {
             Spec { rule, degree, transfers, queue, receive_queue, mean, spread, slot, ..own };
         let size = Bytes(Lengths::longest(mean.0, spread));
         let mut case = request.case(&Combination { size, ..*of }, spec);
-        case.topology = Topology::nodes(nodes);
+        case.topology = case.spec::<Spec>().topology(nodes, case.seed);
         case.warmup = 0;
         if of.transport.has_setting("receive-depth")
             && case.settings.text("receive-depth").is_none()
@@ -250,19 +262,25 @@ impl ExchangeRequest {
 /// Shortest slot: shorter ones pass while a node looks at its connections.
 const SHORTEST_SLOT: Span = Span(1000);
 /// Descriptors of the process that commands the nodes for each that it started: its input, what it
-/// prints, and what it says of errors. A node has one for each other node, which are fewer.
+/// prints, and what it says of errors.
 const DESCRIPTORS_OF_NODE: u64 = 3;
 /// Its others: files, and those that are open for a moment while a node is started.
 const OTHER_DESCRIPTORS: u64 = 32;
 
-/// Refuses more nodes than this process may have descriptors for.
-fn check_descriptors(nodes: u32) -> Result<(), UsageError> {
+/// Refuses more nodes than this process, or the node with so many of its ends, may have descriptors
+/// for.
+fn check_descriptors(nodes: u32, of_ends: u64) -> Result<(), UsageError> {
     let most = crate::host::most_descriptors();
-    let needed = DESCRIPTORS_OF_NODE * u64::from(nodes) + OTHER_DESCRIPTORS;
+    let of_nodes = DESCRIPTORS_OF_NODE * u64::from(nodes);
+    let needed = of_nodes.max(of_ends) + OTHER_DESCRIPTORS;
+    let place = match of_nodes >= of_ends {
+        true => "the process that commands them",
+        false => "the process of one",
+    };
     ensure!(
         needed <= most,
-        "{nodes} nodes need {needed} file descriptors in the process that commands them, and the \
-         limit here is {most}: use fewer nodes, or raise it (ulimit -Hn {needed}, as root)"
+        "{nodes} nodes need {needed} file descriptors in {place}, and the limit here is {most}: \
+         use fewer nodes, or raise it (ulimit -Hn {needed}, as root)"
     );
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! What a case of an exchange asks.
 
-use super::file::MOST_TRANSFERS;
+use super::file::{MOST_SLOTS, MOST_TRANSFERS};
 use super::lengths::{HEADER, Lengths};
 use super::slots::{Rule, Slots, Transfer};
 use crate::pattern::prelude::*;
+use crate::plan::topology::Connections;
 
 /// The pattern.
 pub struct Exchange;
@@ -12,6 +13,8 @@ pub struct Exchange;
 pub const SHORTEST: u64 = HEADER as u64;
 /// Most messages of a connection that are posted and not completed.
 pub const MOST_QUEUE: u64 = 4096;
+/// Most receive buffers of a connection: more than messages on the way.
+pub const MOST_RECEIVE_QUEUE: u64 = MOST_QUEUE + 1;
 /// One sample of a chaotic exchange stands for about this many bytes of a connection, so that what
 /// is recorded costs little beside what is sent ...
 const STRIDE_BYTES: u64 = 16 << 10;
@@ -79,6 +82,27 @@ impl Spec {
         Lengths::new(self.mean.0, self.spread, seed, ends)
     }
 
+    /// The nodes, of which those are connected that send to each other.
+    pub fn topology(&self, nodes: u32, seed: u64) -> Topology {
+        let with_first =
+            |last: u32| Topology::nodes_connected(nodes, (1..=last).map(|one| (0, one)));
+        match self.rule {
+            Rule::RoundRobin | Rule::Permutations => Topology::nodes(nodes),
+            Rule::OneToAll | Rule::AllToOne => with_first(nodes.saturating_sub(1)),
+            Rule::Incast => with_first(self.degree),
+            // Not slot by slot: a file may name a slot that is far away.
+            Rule::File => {
+                let listed = self.transfers.iter().map(|&(_, from, to)| (from, to));
+                Topology::nodes_connected(nodes, listed)
+            }
+            // Of one slot.
+            Rule::Fixed | Rule::Shift | Rule::EvenOdd => {
+                let slots = self.slots(nodes, seed);
+                Topology::nodes_connected(nodes, slots.transfers().map(|(_, from, to)| (from, to)))
+            }
+        }
+    }
+
     /// Nodes that send and nodes that receive at the same time.
     pub fn ends(&self, nodes: u32) -> (u32, u32) {
         let others = nodes.saturating_sub(1);
@@ -122,7 +146,7 @@ impl Spec {
 
     fn check(&self) -> Result<(), UsageError> {
         within("--queue", Some(self.queue), 1, MOST_QUEUE)?;
-        within("--receive-queue", Some(self.receive_queue), 1, MOST_QUEUE)?;
+        within("--receive-queue", Some(self.receive_queue), 1, MOST_RECEIVE_QUEUE)?;
         within("--degree", Some(self.degree), 1, u64::from(u32::MAX))?;
         let fits = (0.0..=0.9).contains(&self.spread);
         ensure!(fits, "--spread: use 0% to 90%, which every length has room for");
@@ -132,6 +156,8 @@ impl Spec {
         let is_listed = self.rule != Rule::File || !self.transfers.is_empty();
         let fits = self.transfers.len() <= MOST_TRANSFERS && is_listed;
         ensure!(fits, "a schedule of a file has 1 to {MOST_TRANSFERS} transfers");
+        let fits = self.transfers.iter().all(|one| one.0 < MOST_SLOTS);
+        ensure!(fits, "a schedule of a file has slots 0 to {}", MOST_SLOTS - 1);
         Ok(())
     }
 }
@@ -162,6 +188,10 @@ impl PatternSpec for Exchange {
         let known = |&(_, from, to): &Transfer| from < nodes && to < nodes && from != to;
         let fits = spec.transfers.iter().all(known) && spec.degree < nodes;
         ensure!(fits, "{nodes} nodes have fewer than {nodes} senders of an incast");
+        let connections = &case.topology.connections;
+        let fits = *connections == Connections::AllToAll
+            || *connections == spec.topology(nodes, case.seed).connections;
+        ensure!(fits, "the nodes of an exchange are connected that send to each other");
         Ok(())
     }
 

@@ -89,6 +89,10 @@ pub struct Details {
     pub nodes: Vec<Node>,
     /// Jain's index of the shares of all connections: 1 where all have the same.
     pub fairness: Between,
+    /// Messages of which there is a sample, and which were sent when their slot was over, of all
+    /// rounds; of none without slots.
+    #[serde(default)]
+    pub after_slot: Option<u64>,
     /// Sends that waited for room, of all rounds.
     pub held_up: u64,
     /// Sends that were left out, of all rounds.
@@ -117,6 +121,8 @@ pub struct Gathered {
     pub rounds: Vec<Round>,
     /// Of the first.
     pub over_time: OverTime,
+    /// Messages that were sent when their slot was over; of none without slots.
+    pub after_slot: Option<u64>,
 }
 
 /// The time of a round in which all nodes exchange: in ns of the common time.
@@ -190,6 +196,13 @@ impl Gathered {
         self.rounds.push(round);
     }
 
+    /// Counts those of a schedule that were sent when their slot was over.
+    pub fn count_late(&mut self, samples: &[Sample], slot: Span) {
+        let over = |one: &&Sample| one.submit_ns >= one.intended_ns + slot.0 as f64;
+        let late = samples.iter().filter(over).count() as u64;
+        self.after_slot = Some(self.after_slot.unwrap_or(0) + late);
+    }
+
     /// What was delivered in each round, counted by `of`.
     pub fn delivered(&self, of: impl Fn(&Round) -> f64) -> Vec<Delivered> {
         let one = |round: &Round| Delivered { work: of(round), seconds: round.seconds };
@@ -229,6 +242,7 @@ impl Gathered {
             connections: shown.iter().map(connection).collect(),
             nodes: (0..nodes).map(node).collect(),
             fairness: Between::of_numbers(self.rounds.iter().filter_map(fairness)).up_to(1.0),
+            after_slot: self.after_slot,
             held_up: counts.held_up,
             skipped: counts.missed_steps,
             unsent: counts.unsent,
@@ -330,6 +344,19 @@ mod tests {
         assert!(late.iter().all(|rate| (0.4e6..1.6e6).contains(rate)), "{late:?}");
         let bytes = late.iter().sum::<f64>() * over_time.seconds;
         assert!((bytes - 50_000.0).abs() < 1.0, "{bytes}");
+    }
+
+    #[test]
+    fn a_send_is_late_when_its_slot_is_over() {
+        let slot = Span(1000);
+        let sent = |after_ns: f64| {
+            let stamps = [5e6, 5e6 + after_ns, f64::NAN, 6e6, f64::NAN];
+            Sample::new(number(0, 0), 1000, stamps, Flags::default())
+        };
+        let mut gathered = Gathered::default();
+        gathered.count_late(&[sent(0.0), sent(999.0), sent(1000.0)], slot);
+        gathered.count_late(&[sent(1e6), sent(f64::NAN)], slot);
+        assert_eq!(gathered.details(2, &[(0, 1)], &Counts::default()).after_slot, Some(2));
     }
 
     #[test]

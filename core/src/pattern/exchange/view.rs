@@ -107,6 +107,12 @@ fn sums(record: &Record, runs: &[Seen<'_>]) -> Option<Table> {
         figure("p50", "us", quantile(Metric::OneWay, 0.5)),
         figure("p99", "us", quantile(Metric::OneWay, 0.99)).rank(Rank::More),
     ];
+    let after_slot = has_slots.then(|| {
+        number("after slot", "", |seen: &&Seen<'_>| {
+            seen.details.after_slot.map_or(Cell::None, Cell::Count)
+        })
+        .rank(Rank::More)
+    });
     let counts = [
         number("held up", "", |seen: &&Seen<'_>| Cell::Count(seen.details.held_up))
             .rank(Rank::More),
@@ -116,7 +122,8 @@ fn sums(record: &Record, runs: &[Seen<'_>]) -> Option<Table> {
         number("lost", "", |seen: &&Seen<'_>| Cell::lost(seen.run.counts.lost)),
     ];
     let fields = before.into_iter().chain(share).chain([fairness]).chain(late);
-    let fields = own(record).into_iter().chain(ends()).chain(fields).chain(after).chain(counts);
+    let fields = own(record).into_iter().chain(ends()).chain(fields).chain(after);
+    let fields = fields.chain(after_slot).chain(counts);
     let caption = "Payload of all nodes that arrived while all of them sent; p50 and p99 are from \
                    submit to receipt";
     let table = Table::of(runs, fields)?.caption(Note::new(caption, Show::Page));

@@ -3,6 +3,7 @@
 
 use super::probe;
 use super::spec::{Buffers, MOST_BUFFERS, Spec};
+use crate::pattern::oneway::refuse_one_sided;
 use crate::pattern::prelude::*;
 use crate::plan::topology::Wiring;
 
@@ -128,6 +129,7 @@ impl PatternRequest for LoadRequest {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         self.spec.check_numbers()?;
         request.refuse_stamps()?;
+        refuse_one_sided(request)?;
         check_probe(self, request)?;
         check_several(request)?;
         let Some(buffers) = self.spec.buffers else { return Ok(()) };

@@ -89,7 +89,7 @@ impl SharedPool {
             if events.link != Link::Up {
                 self.ended = Some(Ended::of(events.link));
             }
-            endpoint_set::is_restless(events, self.flows[number].outstanding() as u32)
+            endpoint_set::left(events, self.flows[number].outstanding() as u32)
         });
         if let Some(number) = refused.filter(|_| takes) {
             self.first = number;

@@ -67,7 +67,9 @@ pub(in crate::pattern) fn samples(
         // Of a message that has arrived, the server's row has the time that was in it.
         let stamps = [there.submit, Ticks(0)];
         let mut joined = sample(size, sequence as u64, row, stamps, flags, times.client);
-        joined.receive_ns = times.server.stamp(there.receive);
+        if times.are_common() {
+            joined.receive_ns = times.server.stamp(there.receive);
+        }
         // The client writes a first time before it submits. One that is not later than the submit
         // stamp is not the last at which the message was still here.
         if joined.send_ns <= joined.submit_ns {
@@ -110,6 +112,14 @@ mod tests {
         assert!(shown[2].1.is_nan() && shown[2].2 == Flags::MISSED, "{shown:?}");
         assert!(shown[3].1.is_nan() && shown[3].2 == Flags::LOST, "{shown:?}");
         assert_eq!(found.iter().map(|one| one.sequence).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        // By clocks that nobody has compared no message has taken any time.
+        let apart = Times { apart: true, ..Times::of_one_host(&base) };
+        let found = samples(Bytes(8), [&client, &server], apart);
+        assert!(found.iter().all(|one| one.receive_ns.is_nan()), "{found:?}");
+        assert!(found[..2].iter().all(|one| !one.flags.has(Flags::LOST)), "they have arrived");
+        assert_eq!((found[0].intended_ns, found[0].submit_ns), (10.0, 11.0));
+        let compared = Times { compared: true, ..apart };
+        assert_eq!(samples(Bytes(8), [&client, &server], compared)[0].receive_ns, 15.0);
     }
 
     #[test]

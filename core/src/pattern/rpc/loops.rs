@@ -99,7 +99,7 @@ impl<'a, E: Endpoint, const SPLIT: bool> PortPath<'a, E, SPLIT> {
             if events.link != Link::Up {
                 ended = Some(Ended::of(events.link));
             }
-            endpoint_set::is_restless(events, flows[number].outstanding() as u32)
+            endpoint_set::left(events, flows[number].outstanding() as u32)
         });
         Looked { any, ended }
     }
@@ -224,7 +224,7 @@ pub fn server<E: Endpoint, C: Clock>(
             if events.link != Link::Up {
                 ended = Some(Ended::of(events.link));
             }
-            endpoint_set::is_restless(
+            endpoint_set::left(
                 &events,
                 connection.flow.outstanding() as u32 + connection.count as u32,
             )

@@ -114,7 +114,7 @@ pub fn receiver<E: Endpoint, C: Clock>(
                 }
             }
             works &= replies.works(events.link);
-            endpoint_set::is_restless(&events, 0)
+            endpoint_set::left(&events, 0)
         });
         if any && waiter.spin().0 > 0 {
             sleepy = clock.now() + waiter.spin();

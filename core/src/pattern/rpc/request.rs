@@ -6,6 +6,7 @@ use super::draws::Draws;
 use super::spec::{LONGEST, MOST_RECEIVERS, Reply, SHORTEST, Spec};
 use super::workload::Workload;
 use crate::pattern::load::{MOST_BUFFERS, MOST_OUTSTANDING};
+use crate::pattern::oneway::refuse_one_sided;
 use crate::pattern::prelude::*;
 use crate::plan::topology::{MOST_ENDPOINTS as MOST_CONNECTIONS, Wiring};
 
@@ -248,6 +249,7 @@ impl PatternRequest for RpcRequest {
 
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         request.refuse_stamps()?;
+        refuse_one_sided(request)?;
         self.check_numbers(request)?;
         self.check_relations(request)
     }
@@ -275,7 +277,7 @@ impl PatternRequest for RpcRequest {
         let has_many =
             ends(&request.threads) || ends(&self.server_ports) || ends(&self.connections);
         ensure!(
-            descriptor.watchable || self.receivers.iter().all(|receivers| *receivers == 0),
+            descriptor.splits || self.receivers.iter().all(|receivers| *receivers == 0),
             "{over} does not support --receivers, since a connection belongs to one thread: use \
              --receivers 0"
         );

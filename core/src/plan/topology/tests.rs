@@ -98,6 +98,28 @@ fn two_nodes_have_one_connection_with_a_client_s_end_and_a_server_s() {
 }
 
 #[test]
+fn nodes_are_connected_as_they_send_and_none_is_left_alone() {
+    // Both ways of a pair are one connection; 3 sends to nobody, and 4 is named by it.
+    let topology = Topology::nodes_connected(5, [(1, 0), (0, 1), (0, 2), (2, 0)]);
+    assert_eq!(topology.check(), Ok(()));
+    let pairs = vec![(0, 1), (0, 2), (0, 4), (3, 4)];
+    assert_eq!(topology.connections, Connections::Pairs(pairs));
+    let ends: Vec<u32> = (0..5).map(|rank| topology.endpoints_of(rank)).collect();
+    assert_eq!((ends, topology.endpoints_of_role(Role::Node)), (vec![3, 1, 1, 1, 2], 3));
+    for rank in 0..5 {
+        for (endpoint, peer) in topology.peers_of(rank, 0).into_iter().enumerate() {
+            let back = topology.peers_of(peer.rank, 0)[peer.endpoint];
+            assert_eq!(back, EndpointId { rank, thread: 0, endpoint });
+        }
+    }
+    let all = (0..40).flat_map(|a| (0..40).map(move |b| (a, b))).filter(|(a, b)| a != b);
+    assert_eq!(Topology::nodes_connected(40, all), Topology::nodes(40));
+    // More pairs than a case may list.
+    let many = (0..200).flat_map(|a| (a + 1..200).map(move |b| (a, b))).skip(1);
+    assert_eq!(Topology::nodes_connected(200, many).connections, Connections::AllToAll);
+}
+
+#[test]
 fn nodes_of_one_host_take_its_cpus_in_turns() {
     let mut topology = Topology::nodes(5);
     assert_eq!((topology.cpu_pairs(), topology.threads_before_on_host(3)), (3, 3));

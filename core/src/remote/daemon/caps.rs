@@ -340,7 +340,7 @@ impl Inspector {
                 let (case, role) = (case.read(self.find)?, assignment.role);
                 self.what = format!("{} ({})", case.label(), role.name());
                 self.memory = self.caps.check(&case, &assignment)?;
-                let each = case.topology.endpoints_of_role(role);
+                let each = case.topology.endpoints_of(assignment.rank as usize);
                 self.connections = vec![each; assignment.slots.len()];
             }
             ToAgent::Probe(request) => {

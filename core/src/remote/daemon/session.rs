@@ -19,8 +19,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the agent may take to exit once its input is closed.
-const LAST_WORDS: Duration = Duration::from_secs(4);
+/// How long the agent may take to exit once its input is closed: less than its controller waits for
+/// that, and more than a library may take to be left.
+const LAST_WORDS: Duration = Duration::from_secs(14);
 
 /// How long the refusal of a round that took too long may take: a controller that does not read
 /// holds up nothing.

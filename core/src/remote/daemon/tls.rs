@@ -14,6 +14,7 @@ use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -178,7 +179,8 @@ fn shake_hands(
     socket.set_write_timeout(Some(SENDING))?;
     let (connection, sending) = (Mutex::new(connection), Mutex::new(()));
     let shared = Arc::new(Shared { connection, socket, sending });
-    let reader = Reader { shared: Arc::clone(&shared), raw: vec![0; PIECE], deadline: None };
+    let reader =
+        Reader { shared: Arc::clone(&shared), raw: vec![0; PIECE], left: 0..0, deadline: None };
     Ok((reader, Writer { shared }))
 }
 
@@ -219,6 +221,8 @@ impl Shared {
 pub struct Reader {
     shared: Arc<Shared>,
     raw: Vec<u8>,
+    /// What of `raw` the connection has not taken yet.
+    left: Range<usize>,
     /// When reading times out; `None`: never.
     pub deadline: Option<Instant>,
 }
@@ -230,21 +234,18 @@ impl Reader {
         Some(connection.peer_certificates()?.first()?.clone().into_owned())
     }
 
-    /// Passes received bytes to the connection.
-    fn put(&self, mut raw: &[u8]) -> io::Result<()> {
+    /// Passes received bytes to the connection, as many as it takes: what they say is to be read
+    /// before it takes more, since it refuses bytes while a whole record waits in it.
+    fn put(&mut self) -> io::Result<()> {
         let mut connection = locked(&self.shared.connection);
-        loop {
-            connection.read_tls(&mut raw)?;
-            if let Err(error) = connection.process_new_packets() {
-                drop(connection);
-                // Sends the peer an alert.
-                let _ = self.shared.send(|_| Ok(()));
-                return Err(io::Error::other(error));
-            }
-            if raw.is_empty() {
-                return Ok(());
-            }
+        self.left.start += connection.read_tls(&mut &self.raw[self.left.clone()])?;
+        if let Err(error) = connection.process_new_packets() {
+            drop(connection);
+            // Sends the peer an alert.
+            let _ = self.shared.send(|_| Ok(()));
+            return Err(io::Error::other(error));
         }
+        Ok(())
     }
 }
 
@@ -255,13 +256,16 @@ impl Read for Reader {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 read => return read,
             }
-            let mut timed = Timed { socket: &self.shared.socket, deadline: self.deadline };
-            let got = match timed.read(&mut self.raw) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                got => got?,
-            };
+            if self.left.is_empty() {
+                let mut timed = Timed { socket: &self.shared.socket, deadline: self.deadline };
+                let got = match timed.read(&mut self.raw) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    got => got?,
+                };
+                self.left = 0..got;
+            }
             // Zero bytes: the connection then knows whether it was closed properly.
-            self.put(&self.raw[..got])?;
+            self.put()?;
         }
     }
 }

@@ -19,20 +19,32 @@ fn word<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.split_whitespace().find_map(|one| one.strip_prefix(name)?.strip_prefix('='))
 }
 
+/// Sends a line.
+fn send(manager: &mut BufReader<impl Read + Write>, question: &str) -> Result<(), String> {
+    let channel = manager.get_mut();
+    let sent = channel.write_all(format!("{question}\n").as_bytes());
+    sent.and_then(|()| channel.flush()).map_err(failed)
+}
+
+/// The next line of the launcher; empty where it has closed the channel.
+fn line(manager: &mut BufReader<impl Read + Write>) -> Result<String, String> {
+    let mut line = String::new();
+    manager.take(LONGEST).read_line(&mut line).map_err(failed)?;
+    Ok(line)
+}
+
+fn failed(error: std::io::Error) -> String {
+    format!("the launcher's channel (PMI): {error}")
+}
+
 /// Sends a line and reads the answer to it, which has this name.
 fn ask(
     manager: &mut BufReader<impl Read + Write>,
     question: &str,
     answer: &str,
 ) -> Result<String, String> {
-    let mut line = String::new();
-    let mut asked = || {
-        let channel = manager.get_mut();
-        channel.write_all(format!("{question}\n").as_bytes())?;
-        channel.flush()?;
-        manager.take(LONGEST).read_line(&mut line)
-    };
-    asked().map_err(|error| format!("the launcher's channel (PMI): {error}"))?;
+    send(manager, question)?;
+    let line = line(manager)?;
     let went = word(&line, "rc").is_none_or(|code| code == "0");
     let (is_answer, said) = (word(&line, "cmd") == Some(answer), line.trim().escape_default());
     ensure!(is_answer && went, "the launcher's channel (PMI): unexpected answer '{said}'");
@@ -66,6 +78,8 @@ pub fn share_with(
 static CHANNEL: Mutex<Option<UnixStream>> = Mutex::new(None);
 /// Time limit of the last answer.
 const LAST: Duration = Duration::from_secs(2);
+/// Most lines before it: MPI asks for one at a time, and an answer of Hydra has up to two.
+const MOST_LEFT: u32 = 8;
 
 /// Says that this process is done, where it has shared a value: a launcher takes one that does not
 /// as one that failed. Where MPI has said so nobody listens any more.
@@ -77,8 +91,17 @@ pub fn finish() {
     }
 }
 
-fn finish_with(manager: &mut BufReader<impl Read + Write>) -> Result<String, String> {
-    ask(manager, "cmd=finalize", "finalize_ack")
+/// Reads on to the answer, whatever lies before it: MPI in an agent that was killed has left what
+/// it had asked for. Hydra ends the whole launch where its answer finds the channel closed.
+fn finish_with(manager: &mut BufReader<impl Read + Write>) -> Result<(), String> {
+    send(manager, "cmd=finalize")?;
+    for _ in 0..MOST_LEFT {
+        let line = line(manager)?;
+        if line.is_empty() || word(&line, "cmd") == Some("finalize_ack") {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Shares a value over the channel of PMI_FD.
@@ -148,6 +171,22 @@ mod tests {
             asked.ends_with("cmd=get kvsname=kvs_1_0 key=wiregauge\ncmd=finalize\n"),
             "{asked}"
         );
+    }
+
+    #[test]
+    fn what_an_agent_left_unread_is_read_before_the_channel_closes() {
+        let left = "cmd=initack\ncmd=barrier_out\n";
+        let manager = |answers: &str| {
+            let answers = io::Cursor::new(answers.as_bytes().to_vec());
+            BufReader::with_capacity(1, Scripted { answers, asked: Vec::new() })
+        };
+        let mut last = manager(&format!("{left}{END}no more\n"));
+        assert_eq!(finish_with(&mut last), Ok(()));
+        assert_eq!(line(&mut last), Ok("no more\n".into()));
+        assert_eq!(finish_with(&mut manager(left)), Ok(()), "closed by the launcher");
+        let mut endless = manager(&left.repeat(100));
+        assert_eq!(finish_with(&mut endless), Ok(()));
+        assert_eq!(line(&mut endless), Ok("cmd=initack\n".into()));
     }
 
     #[test]

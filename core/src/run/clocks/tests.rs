@@ -134,6 +134,23 @@ fn what_clocks_say_of_themselves_is_checked_by_exchanges_at_the_first_widest_sam
 }
 
 #[test]
+fn of_several_clocks_the_one_that_was_cut_short_is_known_least_by_the_end() {
+    let known = |count, round_trip_ns| RemoteClock::of(exchanges(count, round_trip_ns, 0.0), None);
+    let cut = |known: RemoteClock| RemoteClock { cut: Some(Fault::new("gone")), ..known };
+    // The exchanges of the first are shorter, and ended at second 3 of 60.
+    let all = || vec![known(3, 2000.0).map(cut), known(60, 4000.0)];
+    let least = known_least(all()).unwrap().unwrap();
+    assert_eq!((least.exchanges.len(), least.cut.is_some()), (3, true));
+    // Where another is known less, that one was cut stays known.
+    let all = vec![known(59, 2000.0).map(cut), known(60, 400_000.0)];
+    let least = known_least(all).unwrap().unwrap();
+    assert_eq!((least.exchanges.len(), least.cut.is_some()), (60, true));
+    let unknown = vec![known(60, 4000.0), Err(Fault::new("none"))];
+    assert!(known_least(unknown).unwrap().is_err());
+    assert!(known_least(Vec::new()).is_none());
+}
+
+#[test]
 fn messages_are_those_that_arrived_in_the_time_of_this_host() {
     let row = |submit: u64, receive: u64| Row {
         submit: Ticks(submit),
@@ -146,7 +163,7 @@ fn messages_are_those_that_arrived_in_the_time_of_this_host() {
     let ahead = Model::stated(Offset { ns: 5000.0, bound_ns: 10.0 });
     let own = End { time: &time, offset: None };
     let there = End { offset: Some(&ahead), ..own };
-    let times = Times { client: own, server: there, nodes: &[], apart: true };
+    let times = Times { client: own, server: there, nodes: &[], apart: true, compared: true };
     let found: Vec<Message> = messages(&client, &server, times).collect();
     let sent_and_reached: Vec<_> = found.iter().map(|one| (one.sent.ns, one.reached.ns)).collect();
     assert_eq!(sent_and_reached, [(100.0, 500.0), (200.0, 600.0)]);

@@ -38,7 +38,7 @@ fn figure(rounds: &[Vec<f64>]) -> Figure {
 
 /// A round whose client began so late and lasted so long, in ms.
 fn round(late_ms: f64, length_ms: f64) -> Round {
-    let client = Some(Begin { late_ns: late_ms * 1e6, bound_ns: 0.0 });
+    let client = Some(Begin { late_ns: late_ms * 1e6, ..Begin::default() });
     let start = Some(Start { client, server: None, spread_ns: 0.0 });
     Round { start, length_ns: length_ms * 1e6, ..Round::default() }
 }

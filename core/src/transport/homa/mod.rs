@@ -58,6 +58,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ordered: false,
     between_hosts: true,
     watchable: true,
+    splits: true,
     settings: &[settings::INTERFACE, settings::FAMILY],
     path: "sendmsg, the kernel's Homa and IP, recvmsg: both copies included, and a third one \
            for nearly every message above 64 KiB, whose pages are not contiguous",

@@ -193,7 +193,7 @@ fn open(setup: &Setup) -> Result<Opening> {
             ("mpi_abi".into(), process.mpi.abi.name().into()),
             ("mpi_library".into(), process.mpi.file.clone()),
             ("mpi_rank".into(), format!("{} of {}", process.rank, process.size)),
-            ("rounds_of_process".into(), process.round(setup.traffic).to_string()),
+            ("rounds_of_process".into(), process.round(setup.threads).to_string()),
         ];
         if setup.traffic == Traffic::Collective {
             let endpoint = CollectiveEndpoint::new(process, &setup);

@@ -2,7 +2,7 @@
 //! after it was finalised.
 
 use super::launcher;
-use crate::transport::{Result, Settings, SetupError, Traffic};
+use crate::transport::{Result, Settings, SetupError};
 use fabric_sys::mpi::{MPI_SUCCESS, Mpi};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -108,11 +108,11 @@ impl Process {
         Ok(())
     }
 
-    /// Which round of this process it is: more than the first where rounds share it. Of a
-    /// collective a round opens an end for each other rank.
-    pub fn round(&self, traffic: Traffic) -> u32 {
-        let ends = if traffic == Traffic::Collective { self.size - 1 } else { 1 };
-        self.opened.load(Ordering::Relaxed).div_ceil(ends.max(1) as u32)
+    /// Which round of this process it is: more than the first where rounds share it. A round opens
+    /// an end for each other rank, in each of its threads.
+    pub fn round(&self, threads: u32) -> u32 {
+        let ends = (self.size - 1).max(1) as u32 * threads.max(1);
+        self.opened.load(Ordering::Relaxed).div_ceil(ends)
     }
 }
 

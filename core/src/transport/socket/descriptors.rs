@@ -48,6 +48,7 @@ pub const TCP: Descriptor = Descriptor {
     largest: Bytes::MIB.0 * 64,
     between_hosts: true,
     watchable: true,
+    splits: true,
     in_survey: true,
     settings: &[
         NODELAY,

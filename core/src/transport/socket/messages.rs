@@ -2,6 +2,7 @@
 //! a message. What carries the messages is a [`Wire`].
 
 use crate::transport::counter::FinalCounters;
+use crate::transport::optional::Watched;
 use crate::transport::{Arrival, Endpoint, Events, Link, MOST_EVENTS, Polled, Posted, Slot};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -45,7 +46,7 @@ pub trait Wire: Send + Sized + 'static {
     /// Sleeps until one of these is so, or a signal comes.
     fn sleep(&self, until: PollFlags);
 
-    /// As [`Endpoint::descriptor`].
+    /// What is readable while a message is there, where the kernel knows of one.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -244,8 +245,8 @@ impl<W: Wire> Endpoint for MessageEndpoint<W> {
         self.report(events);
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.wire.descriptor()
+    fn watched(&self) -> Option<Watched<'_>> {
+        self.wire.descriptor().map(Watched::Level)
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

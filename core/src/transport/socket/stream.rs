@@ -8,6 +8,7 @@
 
 use super::options::{MSG_ZEROCOPY, ZeroCopy};
 use super::{RECEIVE_BYTES, slots_for};
+use crate::transport::optional::Watched;
 use crate::transport::{
     Arrival, Endpoint, Events, Lengths, Link, MOST_EVENTS, Polled, Posted, Setup, Slot, Wait,
 };
@@ -354,8 +355,8 @@ impl Endpoint for StreamEndpoint {
     }
 
     /// Where messages have one length, each end is looked at in turn by those that poll.
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        (self.prefix > 0 || self.sleeps).then(|| self.socket.as_fd())
+    fn watched(&self) -> Option<Watched<'_>> {
+        (self.prefix > 0 || self.sleeps).then(|| Watched::Level(self.socket.as_fd()))
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

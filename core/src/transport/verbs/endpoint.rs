@@ -17,11 +17,11 @@ use super::queues::{Queues, codes_of};
 use super::resources::AddressHandle;
 use super::service::Service;
 use crate::transport::counter::FinalCounters;
-use crate::transport::optional::{DeviceClock, LiveWord};
+use crate::transport::optional::{DeviceClock, LiveWord, Watched};
 use crate::transport::*;
-use fabric_sys::verbs::inline;
 use fabric_sys::verbs::types::*;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// A list of receives for one call, linked once.
 pub(super) struct Lists {
@@ -112,14 +112,14 @@ pub struct VerbsEndpoint {
     pub(super) errors: Errors,
     /// The port's, when the ends were connected.
     before: Counters,
+    /// What a thread sleeps on that has several ends.
+    pub(super) alarm: Option<OwnedFd>,
 }
 
 // SAFETY: the lists hold pointers into themselves (boxed, so they stay where they are) and into
 // registered memory, which the endpoint owns or shares with ends that use other slots of it.
 unsafe impl Send for VerbsEndpoint {}
 
-/// How long a poll sleeps for a send at most.
-const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Polls that found nothing before unsignalled sends are checked.
 pub(super) const LOOK_AFTER: u32 = 64;
 /// Polls that found nothing before the device's async events are read, which is a system call: some
@@ -170,6 +170,7 @@ impl VerbsEndpoint {
             link: Link::Up,
             errors: Errors::default(),
             before,
+            alarm: None,
         };
         endpoint.prepare();
         endpoint
@@ -221,41 +222,6 @@ impl VerbsEndpoint {
         self.order.posted - self.order.retired >= self.config.send_depth
     }
 
-    /// Sleeps until a send completes, and reports it; for a bounded time, since who polls may have
-    /// something else to look at.
-    #[inline(never)]
-    fn sleep_for_sends(&mut self, events: &mut Events) -> bool {
-        // An event between the last poll and the arming would be missed.
-        // SAFETY: a live queue with a channel.
-        let error = unsafe { inline::req_notify_cq(self.queues.send.raw(), 0) };
-        if error != 0 {
-            self.refuse(error.abs());
-        }
-        let awaited = self.order.retired;
-        self.reap();
-        if self.order.retired == awaited && self.link == Link::Up {
-            self.sleep(Some(LONGEST_SLEEP));
-            self.reap();
-        }
-        self.report(events);
-        events.any()
-    }
-
-    /// Asks for an event at the next completion.
-    pub(super) fn arm(&mut self) {
-        // SAFETY: two live queues, each with a channel.
-        let error = unsafe {
-            inline::req_notify_cq(self.queues.receive.raw(), 0)
-                | match self.config.reaps_busily {
-                    true => 0,
-                    false => inline::req_notify_cq(self.queues.send.raw(), 0),
-                }
-        };
-        if error != 0 {
-            self.refuse(error.abs());
-        }
-    }
-
     /// Whether a receive puts a header before the payload.
     #[inline(always)]
     pub(super) fn has_header(&self) -> bool {
@@ -287,30 +253,22 @@ impl VerbsEndpoint {
         message
     }
 
-    /// Sleeps until an armed queue or the device has an event, or for this long.
-    pub(super) fn sleep(&mut self, most: Option<Timespec>) {
-        let channel = self.queues.receive.channel();
-        let (completed, async_event) = (channel.descriptor(), channel.parent.events());
-        let mut watched =
-            [PollFd::new(&completed, PollFlags::IN), PollFd::new(&async_event, PollFlags::IN)];
-        // EINTR comes back with nothing, as the contract allows.
-        let _ = poll(&mut watched, most.as_ref());
-        let has_async_event = !watched[1].revents().is_empty();
-        channel.drain();
-        if has_async_event {
-            self.read_async_events();
-        }
-    }
-
-    /// Reports what has completed. A payload that was copied when it was posted may be written
+    /// Sends that count as completed. A payload that was copied when it was posted may be written
     /// again at once, in the order of the signalled ones.
     #[inline(always)]
-    fn report(&mut self, events: &mut Events) {
-        let mut done = self.order.retired;
+    fn completed(&self) -> u64 {
+        let done = self.order.retired;
         if self.queues.inline && self.config.signal_every > 1 {
             let flushed = self.order.posted - self.staged as u64;
-            done = done.max(self.order.next_signalled.min(flushed));
+            return done.max(self.order.next_signalled.min(flushed));
         }
+        done
+    }
+
+    /// Reports what has completed.
+    #[inline(always)]
+    pub(super) fn report(&mut self, events: &mut Events) {
+        let done = self.completed();
         events.completed = (done - self.reported) as u32;
         self.reported = done;
         events.link = self.link;
@@ -445,6 +403,16 @@ impl Endpoint for VerbsEndpoint {
         false
     }
 
+    fn watched(&self) -> Option<Watched<'_>> {
+        self.alarm.as_ref().map(|alarm| Watched::Armed(alarm.as_fd()))
+    }
+
+    fn arm(&mut self, was_readable: bool) -> bool {
+        self.look_after_all_sends();
+        let has_news = self.completed() > self.reported;
+        self.arm_after(was_readable) && !has_news && !self.polls_for_sends(self.order.awaits())
+    }
+
     fn live_word(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
         let layout = self.memory.layout;
         let fits = !self.queues.inline && !slot.has_arrived() && at + 8 <= layout.size;
@@ -472,7 +440,7 @@ impl Endpoint for VerbsEndpoint {
         }
         self.look_after_all_sends();
         // An event between the last poll and the arming would be missed.
-        self.arm();
+        self.ask_for_events();
         if self.poll(events) {
             return;
         }

@@ -15,7 +15,7 @@ use super::queues::codes_of;
 use super::service::Service;
 use super::single::{NOTHING, Single};
 use crate::transport::counter::FinalCounters;
-use crate::transport::optional::LiveWord;
+use crate::transport::optional::{LiveWord, Watched};
 use crate::transport::*;
 use fabric_sys::verbs::inline::DataPath;
 use fabric_sys::verbs::types::*;
@@ -432,6 +432,17 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
         Polled { arrival: Some(arrival), completed: self.take_completed(), link: Link::Up }
     }
 
+    fn watched(&self) -> Option<Watched<'_>> {
+        self.end.watched()
+    }
+
+    fn arm(&mut self, was_readable: bool) -> bool {
+        self.look_after_sends();
+        let has_news = self.order.has_news();
+        let polls = self.end.polls_for_sends(self.order.awaits());
+        self.end.arm_after(was_readable) && !has_news && !polls
+    }
+
     fn live_word(&mut self, slot: Slot, at: usize) -> Option<LiveWord> {
         self.end.live_word(slot, at)
     }
@@ -446,7 +457,7 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
         }
         self.look_after_sends();
         // An event between the last poll and the arming would be missed.
-        self.end.arm();
+        self.end.ask_for_events();
         if self.poll(events) || (self.end.config.reaps_busily && self.order.awaits()) {
             return;
         }

@@ -46,6 +46,7 @@ mod resources;
 mod sends;
 mod service;
 mod single;
+mod sleeps;
 mod srd;
 mod stamps;
 mod states;
@@ -98,6 +99,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both, Traffic::OneSided],
     loses: true,
     between_hosts: true,
+    watchable: true,
+    // Two of its context, its completion channel, its alarm, and that of the connection manager.
+    descriptors: 5,
     least_receives: queues::LEAST_RECEIVES_OF_ECHO,
     settings: options::TABLE,
     kernel_path: KernelPath::Bypassed,
@@ -352,6 +356,8 @@ impl HalfOpen {
             effective_settings.push(("ece".into(), options.to_string()));
         }
         endpoint.connection = connection;
+        let sleeps = setup.wait.sleeps();
+        endpoint.alarm = sleeps.then(|| endpoint.queues.receive.channel().alarm()).transpose()?;
         let connected = match lean_operation(&endpoint.config, &endpoint.queues) {
             Some(Operation::Send) => Connected::new(LeanEndpoint::<LeanSend>::new(endpoint)),
             Some(_) => Connected::new(LeanEndpoint::<LeanRemote>::new(endpoint)),

@@ -3,10 +3,11 @@
 use crate::transport::{Result, SetupError};
 use fabric_sys::verbs::types::*;
 use fabric_sys::verbs::{Verbs, extended};
+use rustix::event::epoll::{self, EventData};
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 /// The error of the call that has just failed.
@@ -272,6 +273,18 @@ impl Channel {
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         // SAFETY: a live channel has an open descriptor, which is closed with it.
         unsafe { BorrowedFd::borrow_raw((*self.raw).fd as RawFd) }
+    }
+
+    /// What is readable while this or the device has an event.
+    pub fn alarm(&self) -> Result<OwnedFd> {
+        let watch = || -> io::Result<OwnedFd> {
+            let both = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            for descriptor in [self.descriptor(), self.parent.events()] {
+                epoll::add(&both, descriptor, EventData::new_u64(0), epoll::EventFlags::IN)?;
+            }
+            Ok(both)
+        };
+        watch().map_err(SetupError::system("watching a completion channel"))
     }
 
     /// Takes all events that are there. Unless each is acknowledged, its queue is never released.

@@ -154,6 +154,11 @@ impl Single {
         std::mem::take(&mut self.done)
     }
 
+    /// Whether sends have completed that were not reported.
+    pub fn has_news(&self) -> bool {
+        self.done > 0
+    }
+
     /// The sends that count as completed.
     #[inline(always)]
     fn counted(&self) -> u64 {

@@ -52,6 +52,24 @@ fn median(mut numbers: Vec<f64>) -> Option<f64> {
     Some((numbers.get(below)? + numbers.get(above)?) / 2.0)
 }
 
+/// Of these rates the least, if it stands out: its share of the others' median, and a sentence.
+fn worst_of(does: &str, all: Vec<(String, Between)>) -> Option<(f64, String)> {
+    let by_rate = |a: &(usize, Between), b: &(usize, Between)| a.1.value.total_cmp(&b.1.value);
+    let numbered = || all.iter().map(|(_, rate)| *rate).enumerate();
+    let (least, rate) = numbered().min_by(by_rate)?;
+    let others = numbered().filter(|(number, _)| *number != least).map(|(_, rate)| rate.value);
+    let others = median(others.collect()).filter(|median| *median > 0.0)?;
+    // Of one round nothing is known of another.
+    let [_, most] = rate.interval?;
+    (all.len() > 2 && most / others < STANDS_OUT).then(|| {
+        let percent = |rate: f64| short(rate / others * PERCENT);
+        let (name, percent, at_most) = (&all[least].0, percent(rate.value), percent(most));
+        let sentence =
+            format!("{name} {does} at {percent} % of the others' median (at most {at_most} %).");
+        (rate.value / others, sentence)
+    })
+}
+
 impl<'a> Seen<'a> {
     pub fn of(record: &Record, run: &'a Run) -> Option<Seen<'a>> {
         let spec = run.case.spec::<Spec>(NAME)?;
@@ -139,36 +157,21 @@ impl<'a> Seen<'a> {
 
     /// The node that receives or sends least, if it stands out: its interval lies below the share
     /// of the others' median. What is further below decides: a node that sends slowly makes all
-    /// others receive a little less.
+    /// others receive a little less. Where no node does, a connection may.
     pub fn worst(&self) -> Option<String> {
-        let receives = self.worst_of("receives", |node| node.is_receiver.then_some(node.receives));
-        let sends = self.worst_of("sends", |node| node.is_sender.then_some(node.sends));
+        let of_nodes = |does: &str, of: fn(&Node) -> Option<Between>| {
+            let nodes = (0..).zip(&self.details.nodes);
+            let rates = nodes.filter_map(|(rank, node)| Some((self.name(rank), of(node)?)));
+            worst_of(does, rates.collect())
+        };
+        let receives = of_nodes("receives", |node| node.is_receiver.then_some(node.receives));
+        let sends = of_nodes("sends", |node| node.is_sender.then_some(node.sends));
         let both = receives.into_iter().chain(sends);
-        both.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, sentence)| sentence)
-    }
-
-    /// Its share of the others' median, and the sentence.
-    fn worst_of(&self, does: &str, of: impl Fn(&Node) -> Option<Between>) -> Option<(f64, String)> {
-        let all: Vec<(u32, Between)> = (0..)
-            .zip(&self.details.nodes)
-            .filter_map(|(rank, node)| Some((rank, of(node)?)))
-            .collect();
-        let (rank, least) = *all.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-        let others = all.iter().filter(|(other, _)| *other != rank).map(|(_, one)| one.value);
-        let others = median(others.collect()).filter(|median| *median > 0.0)?;
-        // Of one round nothing is known of another.
-        let [_, most] = least.interval?;
-        let share = least.value / others;
-        (all.len() > 2 && most / others < STANDS_OUT).then(|| {
-            let percent = short(share * PERCENT);
-            let name = self.name(rank);
-            let at_most = short(most / others * PERCENT);
-            let sentence = format!(
-                "{}: {name} {does} at {percent} % of the others' median (at most {at_most} %).",
-                self.run.label
-            );
-            (share, sentence)
-        })
+        let name = |one: &Connection| format!("{} to {}", self.name(one.from), self.name(one.to));
+        let connections = self.details.connections.iter().map(|one| (name(one), one.rate));
+        let node = both.min_by(|a, b| a.0.total_cmp(&b.0));
+        let (_, worst) = node.or_else(|| worst_of("carries", connections.collect()))?;
+        Some(format!("{}: {worst}", self.run.label))
     }
 
     /// The rates of all connections.
@@ -189,5 +192,29 @@ impl<'a> Seen<'a> {
             cells: self.details.connections.iter().map(cell).collect(),
         };
         (!map.cells.is_empty()).then_some(map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_out_lies_below_the_others_with_its_whole_interval() {
+        let rate = |value: f64, reach: f64| Between {
+            value,
+            interval: Some([value - reach, value + reach]),
+        };
+        let all = |least: Between| {
+            let of = |(name, rate): (&str, Between)| (name.to_owned(), rate);
+            let all =
+                [("a to b", rate(98.0, 1.0)), ("b to a", least), ("a to c", rate(102.0, 1.0))];
+            worst_of("carries", all.map(of).to_vec())
+        };
+        let (share, said) = all(rate(50.0, 10.0)).unwrap();
+        assert_eq!(share, 0.5);
+        assert_eq!(said, "b to a carries at 50.00 % of the others' median (at most 60.00 %).");
+        assert_eq!(all(rate(85.0, 10.0)), None, "it may be at 95 %");
+        assert_eq!(all(Between { interval: None, ..rate(50.0, 0.0) }), None, "of one round");
     }
 }
