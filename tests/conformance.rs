@@ -22,7 +22,7 @@ mod varied;
 use ends::Bench;
 use wiregauge::pattern::latency;
 use wiregauge::plan::Request;
-use wiregauge::transport::{Settings, Traffic, TransportKind, TransportRequest, Wait};
+use wiregauge::transport::{Lengths, Settings, Traffic, TransportKind, TransportRequest, Wait};
 use wiregauge::units::Bytes;
 
 /// Whether the transport has this wait mode; if not, why.
@@ -32,6 +32,7 @@ fn is_supported(Bench { kind, wait }: Bench) -> Result<(), String> {
         size: 64,
         wait,
         traffic,
+        lengths: Lengths::Fixed,
         settings,
         reads_payloads: true,
     })

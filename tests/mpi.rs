@@ -213,7 +213,13 @@ fn nodes_exchange_over_mpi_and_lose_nothing() {
         let line = "exchange --transport mpi --size 2KiB --time 100ms --rounds 2 --check --out run";
         let own = format!("{PROGRAM} {line} --nodes 3 --mpirun {program}");
         let of_job = format!("{launcher} -n 3 {PROGRAM} {line}");
-        for (line, rounds) in [(own, ["1", "1"]), (of_job, ["1", "2"])] {
+        let puts = "--operation write --chaotic --spread 50%";
+        for (line, rounds) in [
+            (format!("{own} {puts}"), ["1", "1"]),
+            (format!("{of_job} {puts}"), ["1", "2"]),
+            (own, ["1", "1"]),
+            (of_job, ["1", "2"]),
+        ] {
             let scratch = Scratch::new();
             let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
             assert_eq!(ended.code, Some(0), "{ended:?}");

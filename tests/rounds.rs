@@ -18,7 +18,7 @@ use wiregauge::run::round::{self, RoundResult};
 use wiregauge::run::start_barrier::StartBarrier;
 use wiregauge::sample::Flags;
 use wiregauge::sample::join::Times;
-use wiregauge::transport::{Role, Settings, Traffic, TransportKind, TransportRequest};
+use wiregauge::transport::{Lengths, Role, Settings, Traffic, TransportKind, TransportRequest};
 use wiregauge::units::{Bytes, Span};
 
 const MESSAGES: u64 = 500;
@@ -114,7 +114,9 @@ fn is_carried(pattern: PatternRef, over: TransportKind) -> bool {
 /// Whether the transport has this wait mode.
 fn is_supported(transport: TransportKind, wait: Wait) -> bool {
     let (settings, traffic) = (&Settings::default(), Traffic::Echo { every: 1 });
-    let asked = TransportRequest { size: 64, wait, traffic, settings, reads_payloads: true };
+    let lengths = Lengths::Fixed;
+    let asked =
+        TransportRequest { size: 64, wait, traffic, lengths, settings, reads_payloads: true };
     (transport.descriptor().check)(&asked).is_ok()
 }
 

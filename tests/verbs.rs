@@ -25,6 +25,8 @@ mod services;
 mod sleeps;
 #[path = "verbs/sources.rs"]
 mod sources;
+#[path = "verbs/writes.rs"]
+mod writes;
 
 use bounded::{LIMIT, Running, output, start, until};
 use serde_json::Value;

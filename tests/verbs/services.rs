@@ -117,6 +117,8 @@ fn xrc_sends_by_one_queue_pair_and_receives_by_another_into_one_queue() {
     ] {
         assert_eq!(client[name], value, "{name} in {client}");
     }
+    let writes = "oneway --operation write --outstanding 8 --receive-depth 2 --count 300 --check";
+    providers.whole("xrc", writes);
     for words in [
         "latency --operation read --count 50",
         "latency --operation fetch_add --size 8 --count 50",

@@ -1,7 +1,7 @@
 //! What a transport is told before it opens, from the case.
 
 use crate::plan::Case;
-use crate::transport::{Lengths, Rank, Role, Setup, Site, Traffic};
+use crate::transport::{Rank, Role, Setup, Site, Traffic};
 
 /// The set-up of an end of a case.
 pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
@@ -12,7 +12,7 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
     Setup {
         rank: Rank { number, of: case.topology.ranks.len() as u32 },
         threads: case.topology.most_threads(),
-        lengths: if profile.has_many_lengths { Lengths::Varied } else { Lengths::Fixed },
+        lengths: profile.lengths(),
         window: profile.queue_depth,
         loss_after: case.loss_after,
         timeout: case.timeout,

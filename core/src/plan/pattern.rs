@@ -7,7 +7,7 @@
 use super::{Case, Plan, Request, Trace, UsageError, sweep};
 use crate::options::{self, OptionDef, OptionTable, Unit};
 use crate::signal::Kind;
-use crate::transport::{Descriptor, Role, Settings, Traffic, TransportKind, Wait};
+use crate::transport::{Descriptor, Lengths, Role, Settings, Traffic, TransportKind, Wait};
 use crate::units::{Bytes, Span};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -214,6 +214,11 @@ impl CaseProfile {
     /// The same in bursts: a closed loop never has more than one of them on the way.
     pub fn of_bursts(case: &Case, burst: u32, pause: Span) -> CaseProfile {
         CaseProfile { burst, pause, queue_depth: burst, ..CaseProfile::of(case) }
+    }
+
+    /// The lengths of its messages.
+    pub fn lengths(&self) -> Lengths {
+        if self.has_many_lengths { Lengths::Varied } else { Lengths::Fixed }
     }
 }
 

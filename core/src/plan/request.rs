@@ -394,6 +394,7 @@ fn check_together(case: &Case) -> Result<(), UsageError> {
         size: case.size.0,
         wait: case.wait,
         traffic: if profile.is_one_sided { Traffic::OneSided } else { profile.traffic },
+        lengths: profile.lengths(),
         settings: &case.settings,
         reads_payloads: profile.reads_payloads,
     };

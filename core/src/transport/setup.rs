@@ -17,6 +17,8 @@ pub struct TransportRequest<'a> {
     pub wait: Wait,
     /// What flows between the ends.
     pub traffic: Traffic,
+    /// Whether all messages have that size.
+    pub lengths: Lengths,
     /// The settings.
     pub settings: &'a Settings,
     /// Whether more is written into messages, or read of them, than their number.

@@ -151,9 +151,10 @@ impl PatternRequest for ExchangeRequest {
         ensure!(one, "--interface: all nodes of an exchange use one name, such as ib0");
         let operation = settings.operation();
         ensure!(
-            operation.carries_payload() && operation != crate::transport::Operation::Write,
-            "--operation {} gives a receiver no sign: use send, or over verbs send_imm or \
-             write_imm, an RDMA write that tells the receiver",
+            operation.carries_payload(),
+            "--operation {} sends no messages: use send; over verbs send_imm, write_imm, an RDMA \
+             write that tells the receiver, or write, which it finds by polling its memory; over \
+             mpi write, a put",
             operation.name()
         );
         let too_few = self.queues().into_iter().find(|(queue, receive)| receive <= queue);
@@ -189,6 +190,12 @@ impl PatternRequest for ExchangeRequest {
                 wait.name()
             )
         })?;
+        ensure!(
+            request.settings.operation() != crate::transport::Operation::Write
+                || !over.loses(&request.settings),
+            "exchange does not support --operation write of a service that loses messages, which \
+             waits for no free buffer of the receiver: use --service rc, or write_imm"
+        );
         let has_own = over.has_setting("receive-depth");
         let several = self.receive_queues.get(1).filter(|_| !has_own);
         refuse_found(several, |_| {

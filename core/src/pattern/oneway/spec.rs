@@ -138,12 +138,14 @@ impl PatternRequest for Spec {
 
     fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
         refuse_one_sided(request)?;
-        // A write is seen in memory, which the next but so many overwrites.
         let has_window = self.outstanding.is_some();
+        // A write is seen in memory, which the next but so many overwrites.
+        let is_overwritten =
+            request.settings.operation() == Operation::Write && over.loses(&request.settings);
         ensure!(
-            !has_window || request.settings.operation() != Operation::Write,
-            "--outstanding does not support --operation write, which waits for no free buffer of \
-             the receiver: use send, send_imm or write_imm"
+            !has_window || !is_overwritten,
+            "--outstanding does not support --operation write of a service that loses messages, \
+             which waits for no free buffer of the receiver: use send, send_imm or write_imm"
         );
         let is_carried = request.schedule.is_open()
             || has_window

@@ -39,6 +39,8 @@ pub struct Address {
     pub slots: u32,
     /// From one slot to the next.
     pub stride: u64,
+    /// Where the word is that the other end writes of messages that it has taken; 0: nowhere.
+    pub word: u64,
     /// The options of its vendor that it offers, where they are asked for.
     pub ece: Option<EceOptions>,
     /// Reads and atomics that it answers at once.
@@ -78,6 +80,7 @@ impl Address {
         let alike = (other.service, other.operation, other.size)
             == (own.service, own.operation, own.size)
             && other.ece.is_some() == own.ece.is_some()
+            && (other.word == 0) == (own.word == 0)
             && (other.pairs.len(), other.receivers.len()) == (own.pairs.len(), own.receivers.len());
         // The numbers of queue pairs, of packets and of receive queues have 24 bits.
         let mut numbers = other.pairs.iter().chain(&other.receivers);
@@ -134,6 +137,7 @@ mod tests {
             key: 5,
             slots: 8,
             stride: 128,
+            word: 0,
             ece: None,
             answers: 16,
             cm: None,
@@ -170,6 +174,9 @@ mod tests {
         assert!(Address::read(&beyond.blob(), &own).is_err());
         let ece = Some(EceOptions { vendor: 1, options: 2 });
         assert!(Address::read(&Address { ece, ..address() }.blob(), &own).is_err());
+        let told = Address { word: 0x7f00_0000_4000, ..address() };
+        assert!(Address::read(&told.blob(), &own).is_err());
+        assert_eq!(Address::read(&told.blob(), &told).unwrap(), told);
         let on_infiniband = Address { lid: 3, ..address() };
         assert!(Address::read(&on_infiniband.blob(), &own).is_err());
     }

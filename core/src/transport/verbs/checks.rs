@@ -6,7 +6,7 @@ use super::options::*;
 use super::order::check_requests;
 use super::queues::LEAST_RECEIVES_OF_ECHO;
 use crate::options::names;
-use crate::transport::{Operation, Settings, Traffic, TransportRequest};
+use crate::transport::{Lengths, Operation, Settings, Traffic, TransportRequest};
 
 /// The shortest message that has room for a number and a time.
 pub const STAMPED_SIZE: u64 = 16;
@@ -29,7 +29,7 @@ pub fn check(request: &TransportRequest<'_>) -> Result<(), String> {
 
 /// Refuses what the service does not support.
 fn check_service(request: &TransportRequest<'_>) -> Result<(), String> {
-    let TransportRequest { size, traffic, settings, .. } = *request;
+    let TransportRequest { size, traffic, lengths, settings, .. } = *request;
     let (service, operation) = (service(settings), settings.operation());
     let (by, with) = (service.name(), operation.name());
     let supported = service.operations();
@@ -52,6 +52,10 @@ fn check_service(request: &TransportRequest<'_>) -> Result<(), String> {
              any order and the last byte does not show that all have: use --operation write_imm, \
              or bandwidth"
         )
+    } else if operation == Operation::Write && lengths == Lengths::Varied {
+        "--operation write needs messages of one length here, since a receiver polls the byte behind \
+         it: use --operation send or write_imm"
+            .into()
     } else if service.completes_each() && signalled(settings).is_some_and(|every| every > 1) {
         format!("--service {by} needs a completion of every send: use --signal-every 1")
     } else if service.needs_extended(operation)
@@ -204,6 +208,7 @@ mod tests {
             size,
             wait: Wait::Busy,
             traffic,
+            lengths: Lengths::Fixed,
             settings,
             reads_payloads: false,
         })
@@ -238,8 +243,9 @@ mod tests {
         let settings = Settings::of_values([("send-wait", "block")]).unwrap();
         let allowed = |wait, traffic| {
             let reads_payloads = false;
-            let settings = &settings;
-            check(&TransportRequest { size: 64, wait, traffic, settings, reads_payloads }).is_ok()
+            let (lengths, settings) = (Lengths::Fixed, &settings);
+            check(&TransportRequest { size: 64, wait, traffic, lengths, settings, reads_payloads })
+                .is_ok()
         };
         let echo = Traffic::Echo { every: 1 };
         assert!(!allowed(Wait::Busy, echo) && !allowed(Wait::Busy, Traffic::Both));
@@ -260,8 +266,8 @@ mod tests {
         let of = |traffic, more: &[(&str, &str)], reads_payloads| {
             let values = [&[("memory", "cuda:1,host")], more].concat();
             let settings = &Settings::of_values(values).unwrap();
-            let (size, wait) = (64, Wait::Busy);
-            check(&TransportRequest { size, wait, traffic, settings, reads_payloads })
+            let (size, wait, lengths) = (64, Wait::Busy, Lengths::Fixed);
+            check(&TransportRequest { size, wait, traffic, lengths, settings, reads_payloads })
         };
         let echo = Traffic::Echo { every: 1 };
         for traffic in [Traffic::OneSided, Traffic::Forward, echo] {
@@ -286,8 +292,8 @@ mod tests {
         let of = |traffic, more: &[(&str, &str)], reads_payloads| {
             let values = [&[("same-buffer", "on")], more].concat();
             let settings = &Settings::of_values(values).unwrap();
-            let (size, wait) = (64, Wait::Busy);
-            check(&TransportRequest { size, wait, traffic, settings, reads_payloads })
+            let (size, wait, lengths) = (64, Wait::Busy, Lengths::Fixed);
+            check(&TransportRequest { size, wait, traffic, lengths, settings, reads_payloads })
         };
         for fits in [("inline", "64"), ("huge-pages", "on"), ("on-demand", "explicit")] {
             assert_eq!(of(Traffic::Forward, &[fits], false), Ok(()));

@@ -1,5 +1,6 @@
 //! Taking completions: of receives, which are arrivals, and of sends.
 
+use super::credits::TELLS;
 use super::endpoint::VerbsEndpoint;
 use super::memory::GRH;
 use super::options::CallStyle;
@@ -37,7 +38,12 @@ impl VerbsEndpoint {
                     // SAFETY: a receive with an immediate value has it in this member.
                     let immediate = u32::from_be(unsafe { completion.__bindgen_anon_1.imm_data });
                     let at = immediate as usize % self.memory.layout.arriving;
-                    events.arrive(Slot::arrived(at as u32), self.memory.layout.size as u32);
+                    let whole = self.memory.layout.size as u32;
+                    let length = match self.config.has_many_lengths {
+                        true => completion.byte_len.min(whole),
+                        false => whole,
+                    };
+                    events.arrive(Slot::arrived(at as u32), length);
                     continue;
                 }
                 _ => completion.byte_len.saturating_sub(header),
@@ -54,6 +60,8 @@ impl VerbsEndpoint {
             let completion = &self.lists.completions[number];
             if completion.status != IBV_WC_SUCCESS {
                 self.failed(number, self.config.operation.name());
+            } else if self.config.is_told && completion.wr_id == TELLS {
+                self.has_told();
             } else {
                 self.order.completed(completion.wr_id);
                 if let Some(stamps) = &mut self.queues.stamps {

@@ -7,6 +7,7 @@
 use super::address::Address;
 use super::cm::Connection;
 use super::counters::{self, Counters};
+use super::credits::Credits;
 use super::errors::Errors;
 use super::lent::Lent;
 use super::memory::{Memory, Ring};
@@ -58,6 +59,10 @@ pub(super) struct EndpointConfig {
     pub receives: usize,
     /// Whether arrivals are seen in memory instead of by completions.
     pub watches_memory: bool,
+    /// Whether the ends tell each other how many messages they have taken.
+    pub is_told: bool,
+    /// Whether a message may be shorter than its slot.
+    pub has_many_lengths: bool,
     /// Whether nothing arrives at this end.
     pub send_only: bool,
     /// Whether one slot for arrivals has no receive ([`VerbsEndpoint::post_receives`]).
@@ -108,6 +113,10 @@ pub struct VerbsEndpoint {
     /// Where memory is watched for the next arrival, and how far ahead of it was looked last.
     pub(super) awaited: Ring,
     pub(super) ahead: u64,
+    /// What the ends tell each other of messages that they have taken, and the sends that the other
+    /// end has slots for.
+    pub(super) credits: Option<Box<Credits>>,
+    pub(super) limit: u64,
     pub(super) link: Link,
     pub(super) errors: Errors,
     /// The port's, when the ends were connected.
@@ -140,6 +149,10 @@ impl VerbsEndpoint {
         // SAFETY: numbers, null pointers and unions of them, as their defaults are.
         let lists: Lists = unsafe { std::mem::zeroed() };
         let target = Ring::new(other.memory, other.stride, other.slots.into());
+        let credits = memory.layout.words_at.map(|at| {
+            let theirs = (other.word, u64::from(other.slots));
+            Box::new(Credits::new(at, memory.layout.arriving as u64, theirs))
+        });
         let awaited = memory.layout.arrivals();
         let mut endpoint = VerbsEndpoint {
             order: match config.service.completes_each() {
@@ -167,6 +180,8 @@ impl VerbsEndpoint {
             flags: 0,
             awaited,
             ahead: 0,
+            limit: if credits.is_some() { 0 } else { u64::MAX },
+            credits,
             link: Link::Up,
             errors: Errors::default(),
             before,
@@ -302,6 +317,9 @@ impl Endpoint for VerbsEndpoint {
         if place == MOST_EVENTS || self.is_full() {
             return Posted::Full;
         }
+        if self.order.posted >= self.limit && self.has_no_slot_there() {
+            return Posted::Full;
+        }
         let at = self.memory.layout.at(slot);
         let mut length = length;
         let (number, pair) = (self.order.posted, self.order.turn);
@@ -377,12 +395,13 @@ impl Endpoint for VerbsEndpoint {
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         if self.config.watches_memory {
+            self.tell_taken();
             self.watch(events);
         } else if !self.config.send_only {
             self.give_back();
             self.receive(events);
         }
-        if self.order.awaits() {
+        if self.order.awaits() || self.is_telling() {
             self.reap();
         }
         self.report(events);

@@ -130,41 +130,55 @@ impl VerbsEndpoint {
         Some(())
     }
 
-    /// Posts a signalled write without memory to this queue pair; whether it was taken.
+    /// As [`Self::post_beside`], of a queue pair that was made as an extended one.
     #[cold]
-    pub(super) fn post_nothing_extended(&self, pair: usize, request: u64) -> bool {
+    pub(super) fn post_beside_extended(
+        &self,
+        pair: usize,
+        request: u64,
+        what: (u64, Option<ibv_sge>),
+    ) -> bool {
         let qp = self.extended_pair(pair);
-        // SAFETY: a live queue pair that was made as an extended one, which may write; the request
-        // has no memory.
-        unsafe { self.write_nothing(qp, pair, request) == Some(0) }
+        // SAFETY: a live queue pair that was made as an extended one, which may write; what the
+        // request names is registered.
+        unsafe { self.write_beside(qp, (pair, request), what) == Some(0) }
     }
 
     /// # Safety
     /// As for [`Self::ring_through`].
-    unsafe fn write_nothing(&self, qp: *mut ibv_qp_ex, pair: usize, request: u64) -> Option<i32> {
+    unsafe fn write_beside(
+        &self,
+        qp: *mut ibv_qp_ex,
+        (pair, request): (usize, u64),
+        what: (u64, Option<ibv_sge>),
+    ) -> Option<i32> {
         let receiver = self.receiver_of(qp, pair)?;
         // SAFETY: the caller's promise.
         unsafe {
             ((*qp).wr_start?)(qp);
-            let filled = self.fill_nothing(qp, receiver, request);
+            let filled = self.fill_beside(qp, receiver, request, what);
             end(qp, filled)
         }
     }
 
     /// # Safety
     /// As for [`Self::fill`].
-    unsafe fn fill_nothing(
+    unsafe fn fill_beside(
         &self,
         qp: *mut ibv_qp_ex,
         receiver: Receiver,
         request: u64,
+        (to, piece): (u64, Option<ibv_sge>),
     ) -> Option<()> {
         // SAFETY: the caller's promise.
         unsafe {
             ((*qp).wr_id, (*qp).wr_flags) = (request, IBV_SEND_SIGNALED);
-            ((*qp).wr_rdma_write?)(qp, self.other.key, self.other.memory);
+            ((*qp).wr_rdma_write?)(qp, self.other.key, to);
             address_to(qp, receiver)?;
-            ((*qp).wr_set_sge_list?)(qp, 0, std::ptr::null());
+            match piece {
+                Some(piece) => ((*qp).wr_set_sge?)(qp, piece.lkey, piece.addr, piece.length),
+                None => ((*qp).wr_set_sge_list?)(qp, 0, std::ptr::null()),
+            }
         }
         Some(())
     }

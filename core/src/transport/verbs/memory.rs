@@ -1,6 +1,7 @@
 //! The registered memory of an end: slots for sending, then slots in which messages arrive.
 
 use super::adapter::Adapter;
+use super::credits::WORDS;
 use super::foreign::{self, Foreign, Registered};
 use super::memory_kind::MemoryKind;
 use super::options::{self, OnDemand};
@@ -36,6 +37,8 @@ pub struct Layout {
     arrivals_at: usize,
     /// Where the first payload of an arrival is: a cache line further where a header comes first.
     first_arrival_at: usize,
+    /// Where the words are that the ends tell each other beside the messages, if they do.
+    pub words_at: Option<usize>,
     bytes: usize,
 }
 
@@ -55,8 +58,14 @@ impl Layout {
             arrive_stride,
             arrivals_at,
             first_arrival_at,
+            words_at: None,
             bytes: arrivals_at + arriving * arrive_stride,
         }
+    }
+
+    /// The same with words behind the slots.
+    pub fn with_words(self) -> Layout {
+        Layout { words_at: Some(self.bytes), bytes: self.bytes + WORDS, ..self }
     }
 
     /// The same with all sending slots in one place, and all arrivals in another.
@@ -243,6 +252,17 @@ impl Memory {
         let byte = unsafe { AtomicU8::from_ptr(self.base.add(at)) };
         // Acquire: what was written before it is read after it.
         byte.load(Ordering::Acquire)
+    }
+
+    /// Reads a word that the other end's adapter may be writing. It is aligned, and adapters write a
+    /// cache line at once, as all assume who poll for a word.
+    #[inline(always)]
+    pub fn word_now(&self, at: usize) -> u64 {
+        assert!(at % 8 == 0 && at + 8 <= self.length);
+        // SAFETY: inside the mapping, which begins on a page, and on a multiple of eight.
+        let word = unsafe { AtomicU64::from_ptr(self.base.add(at).cast()) };
+        // Acquire: what the other end has given back is written after it.
+        u64::from_le(word.load(Ordering::Acquire))
     }
 }
 

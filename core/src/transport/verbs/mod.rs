@@ -8,9 +8,9 @@
 //!   connection manager instead), `ece` (a vendor's options), `memory_kind`, `foreign` and `gpu`
 //!   (memory that is not this host's) and `numbers` (of messages there), this file.
 //! * Data: `endpoint`, with `sends`, `receives`, `completions`, `extended` for the other way of
-//!   posting, `order` for several queue pairs, `watch` for writes, `memory` for the slots. For one
-//!   queue pair there is `lean` instead, with `prepared` requests and its own order (`single`);
-//!   `path` says when.
+//!   posting, `order` for several queue pairs, `watch` for writes and `credits` for how many there
+//!   may be, `memory` for the slots. For one queue pair there is `lean` instead, with `prepared`
+//!   requests and its own order (`single`); `path` says when.
 //!
 //! Operations that the other end takes no part in (reads, atomics, and writes in a stream) give no
 //! arrivals: their traffic is [`Traffic::OneSided`]. A ping-pong by write is seen in memory: one
@@ -24,6 +24,7 @@ mod checks;
 mod cm;
 mod completions;
 mod counters;
+mod credits;
 mod ece;
 mod endpoint;
 mod errors;
@@ -223,6 +224,7 @@ fn layout_of(setup: &Setup, depths: Depths, ends: usize, headed: bool) -> Layout
     let layout = Layout::new(size, depths.slots * ends, receives, headed);
     match setup.settings.flag("same-buffer") {
         true => layout.in_one_buffer(),
+        false if credits::are_told(setup) => layout.with_words(),
         false => layout,
     }
 }
@@ -271,6 +273,7 @@ fn open_on(setup: &Setup, adapter: Adapter, parts: Parts) -> Result<Opening> {
         key: memory.registration.keys().1,
         slots: depths.receives,
         stride: layout.arrive_stride as u64,
+        word: layout.words_at.map_or(0, |at| memory.address(at)),
         ece: offered_options(settings, &queues, &adapter.name)?,
         answers: adapter.device.max_qp_rd_atom.clamp(0, 255) as u8,
         cm,
@@ -391,6 +394,7 @@ impl HalfOpen {
         let may_lose = service.loses() && setup.role == Role::Client;
         let patience = Some(setup.loss_after).filter(|_| may_lose && answered);
         let sends = matches!(operation, Operation::Send | Operation::SendImm);
+        let is_told = self.memory.layout.words_at.is_some();
         let config = EndpointConfig {
             service,
             operation,
@@ -401,9 +405,12 @@ impl HalfOpen {
             signal_every: signal_every(most),
             answered: false,
             reaps_late: false,
-            send_depth: depth * u64::from(depths.pairs),
+            // A word that is told takes a place of the queue.
+            send_depth: (depth - u64::from(is_told && depth > 1)) * u64::from(depths.pairs),
             receives: depths.receive as usize,
             watches_memory: operation == Operation::Write && !one_sided,
+            is_told,
+            has_many_lengths: setup.lengths == Lengths::Varied,
             send_only: one_sided,
             spares_slot: operation == Operation::WriteImm
                 && setup.traffic == Traffic::Both

@@ -26,8 +26,8 @@ impl Lean for LeanRemote {
 }
 
 /// The operation of the lean path that an end may have: one queue pair with receives of its own,
-/// RC, UC or UD, the classic calls, payloads that are read, no stamps by the device, and no poll
-/// that sleeps.
+/// RC, UC or UD, the classic calls, payloads that are read, no stamps by the device, no poll that
+/// sleeps, and nothing that the ends tell each other beside messages.
 pub(super) fn lean_operation(config: &EndpointConfig, queues: &Queues) -> Option<Operation> {
     let is_plain = queues.pairs.len() == 1
         && queues.shared.is_none()
@@ -38,7 +38,7 @@ pub(super) fn lean_operation(config: &EndpointConfig, queues: &Queues) -> Option
         && !config.sleeps_for_sends;
     let fits = match config.operation {
         Operation::Send => !config.watches_memory && !config.send_only,
-        Operation::Write => config.watches_memory && !config.send_only,
+        Operation::Write => config.watches_memory && !config.send_only && !config.is_told,
         Operation::Read | Operation::FetchAdd => config.send_only,
         _ => false,
     };

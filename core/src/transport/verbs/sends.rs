@@ -26,21 +26,36 @@ impl VerbsEndpoint {
 
     /// Posts a signalled work request without memory to this queue pair; whether it was taken.
     pub(super) fn post_nothing(&self, pair: usize, request: u64) -> bool {
+        self.post_beside(pair, request, (self.other.memory, None))
+    }
+
+    /// Posts a signalled write beside the messages, to this place of the other end's memory;
+    /// whether it was taken. What is written is registered, and left alone until it completes.
+    pub(super) fn post_beside(
+        &self,
+        pair: usize,
+        request: u64,
+        (to, piece): (u64, Option<ibv_sge>),
+    ) -> bool {
         if self.config.service == Service::Dc {
-            return self.post_nothing_extended(pair, request);
+            return self.post_beside_extended(pair, request, (to, piece));
         }
-        let mut nothing = ibv_send_wr {
+        let mut piece = piece;
+        let mut write = ibv_send_wr {
             wr_id: request,
             opcode: IBV_WR_RDMA_WRITE,
             send_flags: IBV_SEND_SIGNALED,
+            num_sge: i32::from(piece.is_some()),
+            sg_list: piece.as_mut().map_or(std::ptr::null_mut(), |piece| &raw mut *piece),
             ..ibv_send_wr::default()
         };
-        nothing.wr.rdma.remote_addr = self.other.memory;
-        nothing.wr.rdma.rkey = self.other.key;
-        nothing.qp_type.xrc.remote_srqn = self.other.shared;
+        write.wr.rdma.remote_addr = to;
+        write.wr.rdma.rkey = self.other.key;
+        write.qp_type.xrc.remote_srqn = self.other.shared;
         let mut bad = std::ptr::null_mut();
-        // SAFETY: a live queue pair and a list of one without memory.
-        unsafe { inline::post_send(self.queues.pairs[pair].raw(), &mut nothing, &mut bad) == 0 }
+        // SAFETY: a live queue pair and a list of one, whose piece the call copies; what it names is
+        // registered.
+        unsafe { inline::post_send(self.queues.pairs[pair].raw(), &mut write, &mut bad) == 0 }
     }
 
     /// The same of all queue pairs, however many, before a sleep that they are to end.
