@@ -53,8 +53,8 @@ fn check_service(request: &TransportRequest<'_>) -> Result<(), String> {
              or bandwidth"
         )
     } else if operation == Operation::Write && lengths == Lengths::Varied {
-        "--operation write needs messages of one length here, since a receiver polls the byte behind \
-         it: use --operation send or write_imm"
+        "--operation write needs messages of one length here, since a receiver polls the byte \
+         behind it: use --operation send or write_imm"
             .into()
     } else if service.completes_each() && signalled(settings).is_some_and(|every| every > 1) {
         format!("--service {by} needs a completion of every send: use --signal-every 1")

@@ -7,10 +7,10 @@
 
 use super::adapter::{Adapter, is_ethernet, mtu_of, port_folder};
 use super::address::path_mtu;
-use super::options::service;
+use super::options::{by_manager, service};
 use super::resources::{Owned, QueuePair, done};
 use super::service::Service;
-use super::states::End;
+use super::states::{End, queue_key};
 use crate::host::{self, Tree};
 use crate::transport::setup::Deadline;
 use crate::transport::{Result, Role, Setup, SetupError, check_own, is_peer};
@@ -354,7 +354,15 @@ fn mark(way: &mut ibv_ah_attr, adapter: &Adapter) {
 
 /// The key of datagrams among ends that the manager has connected (`RDMA_UDP_QKEY` of
 /// <rdma/rdma_cma.h>).
-pub const DATAGRAM_KEY: u32 = 0x0123_4567;
+const DATAGRAM_KEY: u32 = 0x0123_4567;
+
+/// The key that datagrams to this end carry.
+pub fn datagram_key(setup: &Setup) -> u32 {
+    match by_manager(&setup.settings) {
+        true => DATAGRAM_KEY,
+        false => queue_key(&setup.cookie),
+    }
+}
 
 /// The IP address by which the manager knows a port: its GID's on Ethernet, that of its IPoIB
 /// interface on InfiniBand.

@@ -60,8 +60,10 @@ impl VerbsEndpoint {
             let completion = &self.lists.completions[number];
             if completion.status != IBV_WC_SUCCESS {
                 self.failed(number, self.config.operation.name());
-            } else if self.config.is_told && completion.wr_id == TELLS {
-                self.has_told();
+            } else if let Some(credits) = &mut self.credits
+                && completion.wr_id == TELLS
+            {
+                credits.is_telling = false;
             } else {
                 self.order.completed(completion.wr_id);
                 if let Some(stamps) = &mut self.queues.stamps {

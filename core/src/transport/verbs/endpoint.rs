@@ -237,6 +237,22 @@ impl VerbsEndpoint {
         self.order.posted - self.order.retired >= self.config.send_depth
     }
 
+    /// Whether the other end has no slot for the next message, by what it has told last.
+    #[inline(never)]
+    fn has_no_slot_there(&mut self) -> bool {
+        if let Some(credits) = &self.credits {
+            let heard = self.memory.word_now(credits.heard_at);
+            self.limit = self.limit.max(credits.limit(heard, self.order.posted));
+        }
+        self.order.posted >= self.limit
+    }
+
+    /// Whether completions are to come.
+    #[inline(always)]
+    fn awaits(&self) -> bool {
+        self.order.awaits() || self.credits.as_ref().is_some_and(|credits| credits.is_telling)
+    }
+
     /// Whether a receive puts a header before the payload.
     #[inline(always)]
     pub(super) fn has_header(&self) -> bool {
@@ -401,7 +417,7 @@ impl Endpoint for VerbsEndpoint {
             self.give_back();
             self.receive(events);
         }
-        if self.order.awaits() || self.is_telling() {
+        if self.awaits() {
             self.reap();
         }
         self.report(events);

@@ -1,7 +1,6 @@
 //! The registered memory of an end: slots for sending, then slots in which messages arrive.
 
 use super::adapter::Adapter;
-use super::credits::WORDS;
 use super::foreign::{self, Foreign, Registered};
 use super::memory_kind::MemoryKind;
 use super::options::{self, OnDemand};
@@ -18,6 +17,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 pub const LINE: usize = 64;
 /// What a datagram's receive puts before the payload: the global routing header.
 pub const GRH: usize = 40;
+/// What the words take that the ends tell each other: a line each, since each end writes one.
+const WORDS: usize = 2 * LINE;
 
 /// Where what lies.
 #[derive(Clone, Copy, Debug)]
@@ -254,8 +255,8 @@ impl Memory {
         byte.load(Ordering::Acquire)
     }
 
-    /// Reads a word that the other end's adapter may be writing. It is aligned, and adapters write a
-    /// cache line at once, as all assume who poll for a word.
+    /// Reads a word that the other end's adapter may be writing. It is aligned, and adapters write
+    /// a cache line at once, as all assume who poll for a word.
     #[inline(always)]
     pub fn word_now(&self, at: usize) -> u64 {
         assert!(at % 8 == 0 && at + 8 <= self.length);

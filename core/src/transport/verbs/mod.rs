@@ -244,7 +244,7 @@ fn open_on(setup: &Setup, adapter: Adapter, parts: Parts) -> Result<Opening> {
     let target_key = states::target_key(&setup.cookie);
     let queues = Queues::new(setup, &adapter, depths, (shared, target_key))?;
     let initialise =
-        |qp, part| states::initialise(qp, &adapter, (service, part), datagram_key(setup));
+        |qp, part| states::initialise(qp, &adapter, (service, part), cm::datagram_key(setup));
     queues.pairs.iter().try_for_each(|qp| initialise(qp, Part::Sends))?;
     for qp in &queues.receivers {
         initialise(qp, Part::Receives)?;
@@ -322,14 +322,6 @@ fn connect_pairs(
     pairs.iter().try_for_each(|qp| states::limit_rate(qp, adapter))
 }
 
-/// The key that datagrams to this end carry.
-fn datagram_key(setup: &Setup) -> u32 {
-    match options::by_manager(&setup.settings) {
-        true => cm::DATAGRAM_KEY,
-        false => states::queue_key(&setup.cookie),
-    }
-}
-
 impl HalfOpen {
     fn connect(self, other: &Blob) -> Result<Connected> {
         let other = Address::read(other, &self.own)?;
@@ -341,7 +333,7 @@ impl HalfOpen {
         let route = (config.service.is_routed())
             .then(|| adapter.domain.address(states::route(&adapter, &other)))
             .transpose()?;
-        let route = route.map(|route| (route, datagram_key(&setup)));
+        let route = route.map(|route| (route, cm::datagram_key(&setup)));
         let before = Counters::below(Tree::default(), port_folder(&adapter.name, adapter.port));
         let numbers = Numbers::of(&setup, memory.layout.arriving as u64);
         let mut endpoint = VerbsEndpoint::new(queues, memory, other, route, config, before);

@@ -53,8 +53,8 @@ impl VerbsEndpoint {
         write.wr.rdma.rkey = self.other.key;
         write.qp_type.xrc.remote_srqn = self.other.shared;
         let mut bad = std::ptr::null_mut();
-        // SAFETY: a live queue pair and a list of one, whose piece the call copies; what it names is
-        // registered.
+        // SAFETY: a live queue pair and a list of one, whose piece the call copies; what it names
+        // is registered.
         unsafe { inline::post_send(self.queues.pairs[pair].raw(), &mut write, &mut bad) == 0 }
     }
 

@@ -1,9 +1,11 @@
 //! Messages that are written into slots in turn: how one is seen that the other end's adapter has
-//! written here.
+//! written here, and how the other end is told that its slot is free.
 
+use super::credits::TELLS;
 use super::endpoint::VerbsEndpoint;
-use super::memory::Ring;
+use super::memory::{LINE, Ring};
 use crate::transport::{Events, Slot};
+use fabric_sys::verbs::types::ibv_sge;
 
 /// A message that was written here.
 pub(super) struct Written {
@@ -63,5 +65,23 @@ impl VerbsEndpoint {
     #[inline(always)]
     fn is_marked(&self, ring: &Ring, size: usize) -> bool {
         self.memory.byte_now(ring.at as usize + size) == ring.marker
+    }
+
+    /// Tells the other end what was taken here, where that is due: all that the polls before this
+    /// one have handed over.
+    #[inline(always)]
+    pub(super) fn tell_taken(&mut self) {
+        let Some(credits) = &mut self.credits else { return };
+        let taken = self.awaited.number();
+        if !credits.begins_to_tell(taken) {
+            return;
+        }
+        let (at, there) = (credits.heard_at + LINE, credits.there);
+        self.memory.bytes(at, 8).copy_from_slice(&taken.to_le_bytes());
+        let (lkey, _) = self.memory.registration.keys();
+        let word = ibv_sge { addr: self.memory.address(at), length: 8, lkey };
+        if !self.post_beside(0, TELLS, (there, Some(word))) {
+            self.refuse(libc::ENOMEM);
+        }
     }
 }
