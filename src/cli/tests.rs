@@ -125,7 +125,10 @@ fn a_window_takes_bursts_of_any_length_and_nothing_else_that_sets_send_times() {
         ("oneway --outstanding 8 --pause 1us", "use --burst as well"),
         ("oneway --outstanding 0", "use 1 to 65536"),
         ("oneway --transport verbs --outstanding 1 --stamp-send", "--stamp-send sends one"),
-        ("oneway --transport verbs --outstanding 8 --operation write", "use send, send_imm"),
+        (
+            "oneway --transport verbs --outstanding 8 --operation write --service uc",
+            "use send, send",
+        ),
     ] {
         assert!(refusal(line).contains(says), "{line}: {}", refusal(line));
     }

@@ -25,6 +25,15 @@ fn a_writer_waits_for_the_slots_that_the_receiver_has_taken() {
     if !has_device() {
         return;
     }
+    // Answered, and of more clients than there are slots.
+    is_whole(
+        "load --transport verbs --operation write --clients 20 --receive-depth 3 --time 500ms \
+         --check",
+    );
+    is_whole(
+        "latency --transport verbs --operation write --burst 8 --receive-depth 8 --count 800 --check",
+    );
+    is_refused("oneway --operation write --burst 8 --receive-depth 7", "needs as many slots");
     for more in [
         "--rate 50k --receive-depth 1",
         "--rate 50k --receive-depth 5 --post extended",

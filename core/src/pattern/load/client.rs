@@ -228,7 +228,9 @@ pub fn client<L: RequestPath, W: Waiter, C: Clock, P: Pace>(
             break if requests.next >= plan.messages { Ended::Count } else { Ended::Time };
         }
         send(path, scope, &mut pace, requests, recorder, now, &limits);
-        if requests.count == 0 && path.has_completed() {
+        // A transport may have room for what it had none for once it is looked at.
+        let is_held_up = requests.held_up > requests.next;
+        if requests.count == 0 && path.has_completed() && !is_held_up {
             // Nothing is on the way: the timer may wait.
             if pace.wait(clock, gate, plan.lead).is_none() && gate.is_stopped() {
                 break Ended::Stopped;

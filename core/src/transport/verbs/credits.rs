@@ -1,18 +1,41 @@
 //! How an end that writes into the other's slots knows which are free: the other end writes into a
 //! word of this one's memory how many messages it has taken.
 //!
-//! Of a ping-pong the answers say it. A service that loses messages could lose the last such word.
+//! Of writes that are answered the answers say it. A service that loses messages could lose the last
+//! word or answer: nothing waits there.
 
 use super::options;
-use crate::transport::{Operation, Setup, Traffic};
+use crate::transport::{Operation, Role, Setup, Traffic};
 
 /// The work request that carries a word: no number of a send, nor of one that carries nothing.
 pub(super) const TELLS: u64 = u64::MAX - (1 << 32);
 
 /// Whether the ends of this set-up tell each other.
 pub(super) fn are_told(setup: &Setup) -> bool {
+    is_watched(setup) && setup.traffic.answered_every().is_none()
+}
+
+/// How many more writes an answer lets go at this end; 0: no number of them is waited for.
+pub(super) fn answers(setup: &Setup) -> u64 {
+    let waits = is_watched(setup) && setup.role == Role::Client;
+    setup.traffic.answered_every().filter(|_| waits).map_or(0, u64::from)
+}
+
+/// Refuses a burst that goes before an answer and has no room at the receiver.
+pub(super) fn check_burst(setup: &Setup, slots: u32) -> Result<(), String> {
+    let every = setup.traffic.answered_every().filter(|_| is_watched(setup)).unwrap_or(1);
+    ensure!(
+        every <= slots,
+        "a burst of {every} writes needs as many slots of the receiver, which has {slots}: use a \
+         smaller burst, smaller messages or more --receive-depth"
+    );
+    Ok(())
+}
+
+/// Whether writes are seen in memory, and each is.
+fn is_watched(setup: &Setup) -> bool {
     setup.settings.operation() == Operation::Write
-        && matches!(setup.traffic, Traffic::Forward | Traffic::Both)
+        && setup.traffic != Traffic::OneSided
         && !options::service(&setup.settings).loses()
 }
 

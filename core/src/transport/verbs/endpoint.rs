@@ -61,6 +61,9 @@ pub(super) struct EndpointConfig {
     pub watches_memory: bool,
     /// Whether the ends tell each other how many messages they have taken.
     pub is_told: bool,
+    /// How many more writes a message that arrives lets go, at an end whose writes are answered: not
+    /// more are unanswered than there are slots. Else 0.
+    pub answers: u64,
     /// Whether a message may be shorter than its slot.
     pub has_many_lengths: bool,
     /// Whether nothing arrives at this end.
@@ -117,6 +120,8 @@ pub struct VerbsEndpoint {
     /// end has slots for.
     pub(super) credits: Option<Box<Credits>>,
     pub(super) limit: u64,
+    /// What the messages that the last poll handed over let go, once their slots are given back.
+    pub(super) let_go: u64,
     pub(super) link: Link,
     pub(super) errors: Errors,
     /// The port's, when the ends were connected.
@@ -154,6 +159,11 @@ impl VerbsEndpoint {
             Box::new(Credits::new(at, memory.layout.arriving as u64, theirs))
         });
         let awaited = memory.layout.arrivals();
+        let limit = match (&credits, config.answers) {
+            (Some(_), _) => 0,
+            (None, 0) => u64::MAX,
+            (None, of_each) => target.slots().min(awaited.slots() * of_each),
+        };
         let mut endpoint = VerbsEndpoint {
             order: match config.service.completes_each() {
                 true => Order::scattered(queues.pairs.len(), config.send_depth),
@@ -180,7 +190,8 @@ impl VerbsEndpoint {
             flags: 0,
             awaited,
             ahead: 0,
-            limit: if credits.is_some() { 0 } else { u64::MAX },
+            limit,
+            let_go: 0,
             credits,
             link: Link::Up,
             errors: Errors::default(),
@@ -235,16 +246,6 @@ impl VerbsEndpoint {
         }
         self.reap();
         self.order.posted - self.order.retired >= self.config.send_depth
-    }
-
-    /// Whether the other end has no slot for the next message, by what it has told last.
-    #[inline(never)]
-    fn has_no_slot_there(&mut self) -> bool {
-        if let Some(credits) = &self.credits {
-            let heard = self.memory.word_now(credits.heard_at);
-            self.limit = self.limit.max(credits.limit(heard, self.order.posted));
-        }
-        self.order.posted >= self.limit
     }
 
     /// Whether completions are to come.
@@ -411,7 +412,7 @@ impl Endpoint for VerbsEndpoint {
     fn poll(&mut self, events: &mut Events) -> bool {
         events.clear();
         if self.config.watches_memory {
-            self.tell_taken();
+            self.pass_taken();
             self.watch(events);
         } else if !self.config.send_only {
             self.give_back();

@@ -259,7 +259,7 @@ impl Memory {
     /// a cache line at once, as all assume who poll for a word.
     #[inline(always)]
     pub fn word_now(&self, at: usize) -> u64 {
-        assert!(at % 8 == 0 && at + 8 <= self.length);
+        assert!(at.is_multiple_of(8) && at + 8 <= self.length);
         // SAFETY: inside the mapping, which begins on a page, and on a multiple of eight.
         let word = unsafe { AtomicU64::from_ptr(self.base.add(at).cast()) };
         // Acquire: what the other end has given back is written after it.
@@ -360,6 +360,16 @@ mod tests {
             assert!(layout.arrival_at(1) - header > layout.arrival_at(0) + size);
             assert!(layout.arrival_at(3) + size < layout.bytes);
             assert_eq!(layout.arrival_at(1) % LINE, 0);
+        }
+    }
+
+    #[test]
+    fn words_lie_behind_all_slots_on_lines_of_their_own() {
+        for (size, slots) in [(1, 1), (64, 3), (4096, 5)] {
+            let layout = Layout::new(size, 2, slots, false).with_words();
+            let at = layout.words_at.unwrap();
+            assert!(at.is_multiple_of(LINE) && at + 2 * LINE == layout.bytes);
+            assert!(layout.arrival_at(slots - 1) + size < at, "behind the last marker");
         }
     }
 

@@ -12,9 +12,9 @@
 //!   may be, `memory` for the slots. For one queue pair there is `lean` instead, with `prepared`
 //!   requests and its own order (`single`); `path` says when.
 //!
-//! Operations that the other end takes no part in (reads, atomics, and writes in a stream) give no
-//! arrivals: their traffic is [`Traffic::OneSided`]. A ping-pong by write is seen in memory: one
-//! byte behind the payload, another in each lap, is what the receiver polls.
+//! Operations that the other end takes no part in (reads, atomics, and writes of `bandwidth`) give no
+//! arrivals: their traffic is [`Traffic::OneSided`]. Other writes are seen in memory: one byte
+//! behind the payload, another in each lap, is what the receiver polls.
 
 mod adapter;
 pub mod address;
@@ -160,6 +160,7 @@ fn open(setup: &Setup) -> Result<Opening> {
         .then(|| foreign::device_bytes(&adapter.domain.parent, &adapter.name))
         .transpose()?;
     let depths = Depths::of(setup, &adapter.device, of_device, 1);
+    credits::check_burst(setup, depths.receives).map_err(SetupError::NotAllowed)?;
     let memory = memory_of(setup, &adapter, depths, (kind, 1))?;
     open_on(setup, adapter, Parts { depths, memory, shared: None, fills_receives: true })
 }
@@ -386,7 +387,6 @@ impl HalfOpen {
         let may_lose = service.loses() && setup.role == Role::Client;
         let patience = Some(setup.loss_after).filter(|_| may_lose && answered);
         let sends = matches!(operation, Operation::Send | Operation::SendImm);
-        let is_told = self.memory.layout.words_at.is_some();
         let config = EndpointConfig {
             service,
             operation,
@@ -397,11 +397,11 @@ impl HalfOpen {
             signal_every: signal_every(most),
             answered: false,
             reaps_late: false,
-            // A word that is told takes a place of the queue.
-            send_depth: (depth - u64::from(is_told && depth > 1)) * u64::from(depths.pairs),
+            send_depth: depth * u64::from(depths.pairs),
             receives: depths.receive as usize,
             watches_memory: operation == Operation::Write && !one_sided,
-            is_told,
+            is_told: self.memory.layout.words_at.is_some(),
+            answers: credits::answers(setup),
             has_many_lengths: setup.lengths == Lengths::Varied,
             send_only: one_sided,
             spares_slot: operation == Operation::WriteImm

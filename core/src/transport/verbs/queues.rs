@@ -1,6 +1,7 @@
 //! The queues of an end, as deep as the case needs them.
 
 use super::adapter::Adapter;
+use super::credits;
 use super::memory_kind::MemoryKind;
 use super::options::{self, CallStyle, INLINE_AUTO};
 use super::queue_pair::{self, Maker, XrcDomain};
@@ -20,6 +21,9 @@ pub(super) struct Depths {
     pub slots: usize,
     /// Sends of each queue pair.
     pub send: u32,
+    /// Work requests of each beside messages: one that asks what became of the others, and a word
+    /// that is told.
+    pub beside: u32,
     /// Receives of each queue pair, or of the queue that they share.
     pub receive: u32,
     /// Receives of all.
@@ -73,9 +77,11 @@ impl Depths {
         let pairs = settings.count32("queue-pairs").unwrap_or(1);
         let shares_receives = options::shares_receives(settings);
         let limit = |of_device: i32| u32::try_from(of_device).unwrap_or(0).max(LEAST_RECEIVES) - 1;
-        // All queue pairs complete into one queue, with one more for each that asks for the others.
+        let beside = 1 + u32::from(credits::are_told(setup));
+        // All queue pairs complete into one queue.
         let entries = limit(max_cqe) + 1;
-        let most = limit(max_qp_wr).min((entries / pairs).saturating_sub(1).max(1));
+        let most =
+            (limit(max_qp_wr) + 1 - beside).min((entries / pairs).saturating_sub(beside).max(1));
         let fit = (most_bytes / (setup.size + 64)).clamp(2, 1 << 20) as u32;
         let window = setup.window.clamp(1, fit);
         let usual = SEND_DEPTH.max(window).min((SEND_DEPTHS / pairs).max(window.div_ceil(pairs)));
@@ -96,7 +102,7 @@ impl Depths {
         };
         let receive = wanted.min(fit_each.max(2 * window.div_ceil(pairs))).min(most);
         let receives = if shares_receives { receive } else { receive * pairs };
-        Depths { pairs, slots, send, receive, receives }
+        Depths { pairs, slots, send, beside, receive, receives }
     }
 }
 
@@ -142,7 +148,7 @@ impl Queues {
         let queue = |entries, stamps| {
             CompletionQueue::new(&channel, entries, is_extended.then_some(stamps), at_once)
         };
-        let send = queue((depths.send + 1) * depths.pairs, stamps.is_some())?;
+        let send = queue((depths.send + depths.beside) * depths.pairs, stamps.is_some())?;
         let receive = queue(depths.receives, false)?;
         if let Some((count, period)) = options::moderation(settings) {
             [&send, &receive].into_iter().try_for_each(|queue| queue.moderate(count, period))?;
@@ -211,8 +217,7 @@ impl Queues {
             recv_cq: self.receive.raw(),
             srq: shared.map_or(std::ptr::null_mut(), SharedReceives::raw),
             cap: ibv_qp_cap {
-                // One more for the send that asks what became of the others.
-                max_send_wr: depths.send + 1,
+                max_send_wr: depths.send + depths.beside,
                 max_recv_wr: receives,
                 max_send_sge: 1,
                 max_recv_sge: if receives_itself { 1 } else { 0 },

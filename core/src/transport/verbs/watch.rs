@@ -36,6 +36,7 @@ impl VerbsEndpoint {
         }
         let written = Written { slot: self.awaited.slot() as u32, at: self.awaited.at as usize };
         self.awaited.advance();
+        self.let_go += self.config.answers;
         Some(written)
     }
 
@@ -67,12 +68,29 @@ impl VerbsEndpoint {
         self.memory.byte_now(ring.at as usize + size) == ring.marker
     }
 
-    /// Tells the other end what was taken here, where that is due: all that the polls before this
-    /// one have handed over.
+    /// Whether the other end has no slot for the next message, by what it has told last.
+    #[inline(never)]
+    pub(super) fn has_no_slot_there(&mut self) -> bool {
+        if let Some(credits) = &self.credits {
+            let heard = self.memory.word_now(credits.heard_at);
+            self.limit = self.limit.max(credits.limit(heard, self.order.posted));
+        }
+        self.order.posted >= self.limit
+    }
+
+    /// What the polls before this one have handed over is taken: it lets as many writes go as it
+    /// answers, or the other end is told of it.
     #[inline(always)]
-    pub(super) fn tell_taken(&mut self) {
-        let Some(credits) = &mut self.credits else { return };
+    pub(super) fn pass_taken(&mut self) {
+        self.limit += std::mem::take(&mut self.let_go);
+        if self.credits.as_ref().is_some_and(|credits| !credits.is_telling) {
+            self.tell_if_due();
+        }
+    }
+
+    fn tell_if_due(&mut self) {
         let taken = self.awaited.number();
+        let Some(credits) = &mut self.credits else { return };
         if !credits.begins_to_tell(taken) {
             return;
         }
