@@ -6,7 +6,7 @@ mod controller;
 #[path = "mpi/lost_ranks.rs"]
 mod lost_ranks;
 
-use controller::bounded::{LIMIT, SOON, output, until};
+use controller::bounded::{LIMIT, SOON, output, until, until_some};
 use controller::{Controller, Ended, Scratch};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -201,6 +201,47 @@ fn ranks_that_a_user_has_launched_share_their_processes_and_say_so() {
         rounds.sort();
         assert_eq!(rounds, ["1", "2", "3", "4"], "one process for all rounds of both cases");
         until("all end", SOON, || agents(&scratch).is_empty());
+    }
+}
+
+/// The CPUs that the threads of a process may use, as the kernel lists them; nothing where it ended.
+fn allowed_of(pid: i32) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let status = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+    let list = |status: String| {
+        let line = status.lines().find(|line| line.starts_with("Cpus_allowed_list:"))?;
+        Some(line.split_whitespace().nth(1)?.to_string())
+    };
+    status.filter_map(list).collect()
+}
+
+/// A launcher binds its ranks, and what binds a launcher binds them: nothing here leaves that mask.
+#[test]
+fn ranks_stay_on_the_cpus_that_they_were_given() {
+    let Some(cpu) = wiregauge::host::allowed_cpus().last().copied() else { return };
+    for (launcher, _) in installed() {
+        let program = launcher.split(' ').next().unwrap();
+        let line = "latency --transport mpi --time 600ms --rounds 1 --out run";
+        for line in [
+            format!("taskset -c {cpu} {launcher} -n 2 {PROGRAM} {line}"),
+            format!("taskset -c {cpu} {PROGRAM} {line} --mpirun {program}"),
+        ] {
+            let scratch = Scratch::new();
+            let controller = started(&scratch, &line.split(' ').collect::<Vec<_>>());
+            until("both ranks run", LIMIT, || agents(&scratch).len() >= 2);
+            let mut seen = 0;
+            until_some("they end", LIMIT, || {
+                let ranks = agents(&scratch);
+                for allowed in ranks.iter().flat_map(|pid| allowed_of(*pid)) {
+                    assert_eq!(allowed, cpu.to_string(), "{line}");
+                    seen += 1;
+                }
+                ranks.is_empty().then_some(())
+            });
+            let ended = controller.end();
+            assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+            assert!(seen > 0, "{line}");
+        }
     }
 }
 
