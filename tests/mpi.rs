@@ -204,7 +204,7 @@ fn ranks_that_a_user_has_launched_share_their_processes_and_say_so() {
     }
 }
 
-/// The CPUs that the threads of a process may use, as the kernel lists them; nothing where it ended.
+/// The CPUs that each thread of a process may use, as the kernel lists them.
 fn allowed_of(pid: i32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let status = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());

@@ -11,9 +11,15 @@ use fabric_sys::verbs::types::ibv_device_attr;
 /// provider says so in its source.
 const LEAST_QUEUED: u64 = 128;
 
-/// Refuses more queue pairs than the device has, or than complete into one queue of it. There are
-/// `all` of them, with those that receive where those that send do not.
-pub fn check_pairs((pairs, all): (u32, u32), name: &str, device: &ibv_device_attr) -> Result<()> {
+/// Refuses more queue pairs than the device has, or than complete into one queue of it, where each
+/// needs so many entries. There are `all` of them, with those that receive where those that send do
+/// not.
+pub fn check_pairs(
+    (pairs, all): (u32, u32),
+    of_each: u32,
+    name: &str,
+    device: &ibv_device_attr,
+) -> Result<()> {
     let of_device = |limit: i32| u32::try_from(limit).unwrap_or(0);
     let (most, entries) = (of_device(device.max_qp), of_device(device.max_cqe));
     let sentence = if all > most {
@@ -22,12 +28,12 @@ pub fn check_pairs((pairs, all): (u32, u32), name: &str, device: &ibv_device_att
         format!(
             "--queue-pairs {pairs} is out of range: {name} has at most {most} queue pairs{each}"
         )
-    } else if pairs > 1 && pairs > entries / 2 {
-        // One completion for the send that asks what became of the others.
+    } else if pairs > 1 && pairs > entries / of_each {
+        // A send, and what is posted beside those that carry messages.
         format!(
             "--queue-pairs {pairs} is out of range: a completion queue of {name} has at most \
-             {entries} entries, and each queue pair needs two: use 1 to {}",
-            entries / 2
+             {entries} entries, and each queue pair needs {of_each}: use 1 to {}",
+            entries / of_each
         )
     } else {
         return Ok(());
@@ -69,18 +75,18 @@ mod tests {
     fn as_many_queue_pairs_as_the_device_and_its_completion_queues_have() {
         let device = ibv_device_attr { max_qp: 1000, max_cqe: 800, ..ibv_device_attr::default() };
         let refused =
-            |pairs| check_pairs((pairs, pairs), "mlx5_0", &device).err().map(|e| e.to_string());
+            |pairs| check_pairs((pairs, pairs), 2, "mlx5_0", &device).err().map(|e| e.to_string());
         assert_eq!((refused(1), refused(400)), (None, None));
         assert_eq!(
             refused(401).unwrap(),
             "--queue-pairs 401 is out of range: a completion queue of mlx5_0 has at most 800 \
-             entries, and each queue pair needs two: use 1 to 400"
+             entries, and each queue pair needs 2: use 1 to 400"
         );
         assert_eq!(
             refused(1001).unwrap(),
             "--queue-pairs 1001 is out of range: mlx5_0 has at most 1000 queue pairs"
         );
-        let of_xrc = check_pairs((400, 1001), "mlx5_0", &device).unwrap_err().to_string();
+        let of_xrc = check_pairs((400, 1001), 2, "mlx5_0", &device).unwrap_err().to_string();
         assert!(of_xrc.ends_with("and this service needs 1001"), "{of_xrc}");
     }
 

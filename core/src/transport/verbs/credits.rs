@@ -1,8 +1,8 @@
 //! How an end that writes into the other's slots knows which are free: the other end writes into a
 //! word of this one's memory how many messages it has taken.
 //!
-//! Of writes that are answered the answers say it. A service that loses messages could lose the last
-//! word or answer: nothing waits there.
+//! Of writes that are answered the answers say it. A service that loses messages could lose the
+//! last word or answer: nothing waits there.
 
 use super::options;
 use crate::transport::{Operation, Role, Setup, Traffic};

@@ -38,6 +38,8 @@ pub(super) struct Lists {
 /// The configuration of a connected end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndpointConfig {
+    /// Which end of the connection it is.
+    pub role: Role,
     pub service: Service,
     pub operation: Operation,
     /// Whether each classic work request names its receiver, which takes the place of the remote
@@ -61,7 +63,7 @@ pub(super) struct EndpointConfig {
     pub watches_memory: bool,
     /// Whether the ends tell each other how many messages they have taken.
     pub is_told: bool,
-    /// How many more writes a message that arrives lets go, at an end whose writes are answered: not
+    /// How many more writes a message that arrives lets go, at an end whose writes are answered: no
     /// more are unanswered than there are slots. Else 0.
     pub answers: u64,
     /// Whether a message may be shorter than its slot.
@@ -154,11 +156,12 @@ impl VerbsEndpoint {
         // SAFETY: numbers, null pointers and unions of them, as their defaults are.
         let lists: Lists = unsafe { std::mem::zeroed() };
         let target = Ring::new(other.memory, other.stride, other.slots.into());
+        let target = target.written_by(config.role);
         let credits = memory.layout.words_at.map(|at| {
             let theirs = (other.word, u64::from(other.slots));
             Box::new(Credits::new(at, memory.layout.arriving as u64, theirs))
         });
-        let awaited = memory.layout.arrivals();
+        let awaited = memory.layout.arrivals().written_by(config.role.other());
         let limit = match (&credits, config.answers) {
             (Some(_), _) => 0,
             (None, 0) => u64::MAX,

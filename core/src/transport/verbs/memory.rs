@@ -7,7 +7,7 @@ use super::options::{self, OnDemand};
 use super::resources::Registration;
 use super::states::REMOTE_ACCESS;
 use crate::transport::optional::LiveWord;
-use crate::transport::{Result, SetupError, Slot};
+use crate::transport::{Result, Role, SetupError, Slot};
 use fabric_sys::verbs::types::*;
 use memmap2::{MmapOptions, MmapRaw};
 use std::sync::Arc;
@@ -267,14 +267,20 @@ impl Memory {
     }
 }
 
+/// Markers of an end: half of the bytes that fresh memory does not hold.
+const MARKERS: u8 = 127;
+
 /// The next slot of a ring that is used in turn. Counted, since a division or a multiplication by
 /// numbers that only the other end knows costs more than all the rest.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Ring {
     /// Where the slot begins.
     pub at: u64,
-    /// What stands behind the payload of a write in this lap.
+    /// What stands behind the payload of a write in this lap, for the other end to see that it has
+    /// come: another in each lap, and never what fresh memory holds.
     pub marker: u8,
+    /// Before the first of the markers.
+    before_markers: u8,
     /// Slots to the end of the lap, this one included.
     left: u64,
     lap: u64,
@@ -287,14 +293,22 @@ pub struct Ring {
 impl Ring {
     /// A ring of slots whose first begins at `first`.
     pub fn new(first: u64, stride: u64, slots: u64) -> Ring {
-        Ring { first, stride, slots: slots.max(1), at: 0, marker: 0, left: 0, lap: 0 }.of(0)
+        let ring = Ring { first, stride, slots: slots.max(1), ..Ring::default() };
+        ring.of(0)
+    }
+
+    /// The same of messages that this end of the connection writes. Each end has markers of its
+    /// own: an answer is sent from the slot of what it answers, whose marker then is the writer's.
+    pub fn written_by(self, role: Role) -> Ring {
+        Ring { before_markers: role.pick(0, MARKERS), ..self }.of(self.number())
     }
 
     /// The same at message `number`.
     pub fn of(mut self, number: u64) -> Ring {
         let slot = number % self.slots;
         (self.lap, self.left) = (number / self.slots, self.slots - slot);
-        (self.at, self.marker) = (self.place(slot), marker(self.lap));
+        self.at = self.place(slot);
+        self.marker = self.before_markers + (self.lap % u64::from(MARKERS)) as u8 + 1;
         self
     }
 
@@ -334,14 +348,9 @@ impl Ring {
     fn begin_lap(&mut self) {
         self.lap += 1;
         (self.at, self.left) = (self.first, self.slots);
-        self.marker = if self.marker == u8::MAX { 1 } else { self.marker + 1 };
+        let is_last = self.marker == self.before_markers + MARKERS;
+        self.marker = if is_last { self.before_markers } else { self.marker } + 1;
     }
-}
-
-/// What stands behind the payload of a write, for the other end to see that it has come: another in
-/// each lap, and never what fresh memory holds.
-fn marker(lap: u64) -> u8 {
-    (lap % 255) as u8 + 1
 }
 
 #[cfg(test)]
@@ -405,7 +414,7 @@ mod tests {
             let begin = Ring::new(4096, 128, slots);
             let mut counted = begin;
             for number in 0..600 * slots {
-                let (at, marker) = (4096 + number % slots * 128, (number / slots % 255) as u8 + 1);
+                let (at, marker) = (4096 + number % slots * 128, (number / slots % 127) as u8 + 1);
                 for ring in [counted, begin.of(number)] {
                     assert_eq!((ring.at, ring.marker), (at, marker), "{number} of {slots}");
                     assert_eq!((ring.slot(), ring.number()), (number % slots, number));
@@ -413,5 +422,21 @@ mod tests {
                 counted.advance();
             }
         }
+    }
+
+    #[test]
+    fn no_marker_of_an_end_is_one_of_the_other_or_of_fresh_memory() {
+        let of = |role| {
+            let mut ring = Ring::new(0, 64, 1).written_by(role);
+            let next = |_| {
+                ring.advance();
+                assert_eq!(ring.marker, ring.of(ring.number()).marker);
+                ring.marker
+            };
+            (0..300).map(next).collect::<std::collections::BTreeSet<u8>>()
+        };
+        let (client, server) = (of(Role::Client), of(Role::Server));
+        assert!(client.is_disjoint(&server) && !client.contains(&0) && !server.contains(&0));
+        assert_eq!((client.len(), server.len()), (127, 127));
     }
 }

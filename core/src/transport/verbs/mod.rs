@@ -12,7 +12,7 @@
 //!   may be, `memory` for the slots. For one queue pair there is `lean` instead, with `prepared`
 //!   requests and its own order (`single`); `path` says when.
 //!
-//! Operations that the other end takes no part in (reads, atomics, and writes of `bandwidth`) give no
+//! Operations that the other end takes no part in (reads, atomics, writes of `bandwidth`) give no
 //! arrivals: their traffic is [`Traffic::OneSided`]. Other writes are seen in memory: one byte
 //! behind the payload, another in each lap, is what the receiver polls.
 
@@ -213,7 +213,7 @@ fn memory_of(
 ) -> Result<Memory> {
     let service = options::service(&setup.settings);
     let all = service.addressed(depths.pairs);
-    bounds::check_pairs((depths.pairs, all), &adapter.name, &adapter.device)?;
+    bounds::check_pairs((depths.pairs, all), 1 + depths.beside, &adapter.name, &adapter.device)?;
     let layout = layout_of(setup, depths, ends, service.has_header());
     bounds::check_memory(&layout, &depths)?;
     Memory::new(adapter, layout, kind)
@@ -388,6 +388,7 @@ impl HalfOpen {
         let patience = Some(setup.loss_after).filter(|_| may_lose && answered);
         let sends = matches!(operation, Operation::Send | Operation::SendImm);
         let config = EndpointConfig {
+            role: setup.role,
             service,
             operation,
             names_receiver: sends && matches!(service, Service::Ud | Service::Srd),
