@@ -57,11 +57,7 @@ fn a_launched_rank_that_is_killed_is_named_before_those_that_had_to_be() {
         // Rank 1 has another that answers clock exchanges.
         until("both ranks run", LIMIT, || agents(&scratch).len() == 3);
         std::thread::sleep(std::time::Duration::from_millis(moment));
-        let is_rank_1 = |pid: &i32| {
-            let set = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let set = String::from_utf8_lossy(&set).into_owned();
-            set.split('\0').any(|one| matches!(one, "PMI_RANK=1" | "OMPI_COMM_WORLD_RANK=1"))
-        };
+        let is_rank_1 = |pid: &i32| rank_of(*pid).as_deref() == Some("1");
         let of_rank_1: Vec<i32> = agents(&scratch).into_iter().filter(is_rank_1).collect();
         assert!(!of_rank_1.is_empty());
         for pid in of_rank_1 {
