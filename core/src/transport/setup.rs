@@ -68,6 +68,8 @@ pub struct Setup {
     pub lengths: Lengths,
     /// Most messages that are posted and not completed.
     pub window: u32,
+    /// Whether a client may have more messages unanswered than that.
+    pub outruns_window: bool,
     /// Timeout of a sleeping receive where messages may be lost.
     pub loss_after: Span,
     /// Timeout of connecting.
@@ -98,6 +100,7 @@ impl Setup {
             size,
             lengths: Lengths::Fixed,
             window: 1,
+            outruns_window: false,
             loss_after: Span(1_000_000),
             timeout: Span(5_000_000_000),
             cookie: [0; 32],

@@ -15,9 +15,11 @@ pub(super) fn are_told(setup: &Setup) -> bool {
     is_watched(setup) && setup.traffic.answered_every().is_none()
 }
 
-/// How many more writes an answer lets go at this end; 0: no number of them is waited for.
-pub(super) fn answers(setup: &Setup) -> u64 {
-    let waits = is_watched(setup) && setup.role == Role::Client;
+/// How many more writes an answer lets go at this end, which has so many slots; 0: it never has
+/// more unanswered than there are slots, and waits for no number.
+pub(super) fn answers(setup: &Setup, slots: u32) -> u64 {
+    let outruns = setup.outruns_window || setup.window > slots;
+    let waits = is_watched(setup) && setup.role == Role::Client && outruns;
     setup.traffic.answered_every().filter(|_| waits).map_or(0, u64::from)
 }
 
@@ -91,6 +93,23 @@ mod tests {
         assert!(credits.begins_to_tell(11));
         let mut of_one = Credits::new(0, 1, (0, 1));
         assert!(!of_one.begins_to_tell(0) && of_one.begins_to_tell(1));
+    }
+
+    #[test]
+    fn a_client_waits_for_answers_where_it_may_have_more_unanswered_than_there_are_slots() {
+        use crate::transport::{Settings, Wait};
+        let of = |role, outruns_window, service: &str| {
+            let values = [("operation", "write"), ("service", service)];
+            let settings = Settings::of_values(values).unwrap();
+            let echo = Traffic::Echo { every: 2 };
+            let setup = Setup::new(role, echo, Wait::Busy, 64);
+            let setup = Setup { settings, window: 4, outruns_window, ..setup };
+            [3, 4].map(|slots| answers(&setup, slots))
+        };
+        assert_eq!(of(Role::Client, false, "rc"), [2, 0]);
+        assert_eq!(of(Role::Client, true, "rc"), [2, 2]);
+        assert_eq!(of(Role::Server, true, "rc"), [0, 0]);
+        assert_eq!(of(Role::Client, true, "uc"), [0, 0]);
     }
 
     #[test]

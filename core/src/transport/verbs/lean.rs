@@ -113,7 +113,6 @@ impl<L: Lean> LeanEndpoint<L> {
     /// Looks for messages that the other end's adapter has written here.
     #[inline(always)]
     fn watch(&mut self, events: &mut Events) {
-        self.end.pass_taken();
         while !events.is_full() {
             let Some(Arrival { slot, length }) = self.watch_one() else { return };
             events.arrive(slot, length);
@@ -240,12 +239,6 @@ impl<L: Lean> LeanEndpoint<L> {
         self.order.posted < self.order.limit || self.has_room_now()
     }
 
-    /// Whether the other end has a slot for one more write.
-    #[inline(always)]
-    fn has_slot_there(&self) -> bool {
-        !L::REMOTE || self.order.posted < self.end.limit
-    }
-
     /// Looks for more room in a full send queue. Who only posts must see it drain too: completions
     /// are taken here, and reported by the next poll.
     #[cold]
@@ -334,7 +327,7 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
 
     #[inline(always)]
     fn post(&mut self, slot: Slot, length: usize) -> Posted {
-        if !self.has_room() || !self.has_slot_there() {
+        if !self.has_room() {
             return Posted::Full;
         }
         let place = self.order.staged as usize;
@@ -365,10 +358,10 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
     /// An ordinary send reads and writes less than others.
     #[inline(always)]
     fn post_now(&mut self, slot: Slot, length: usize) -> Posted {
-        if self.order.posted < self.order.ordinary && self.has_slot_there() {
+        if self.order.posted < self.order.ordinary {
             self.write_send(0, slot, length, 0);
             self.order.take_ordinary();
-        } else if self.order.posted < self.order.alone && self.has_slot_there() {
+        } else if self.order.posted < self.order.alone {
             self.write_send(0, slot, length, IBV_SEND_SIGNALED);
             self.order.take_alone();
             if slot.has_arrived() && self.lends {
@@ -417,7 +410,6 @@ impl<L: Lean> Endpoint for LeanEndpoint<L> {
     #[inline(always)]
     fn poll_one(&mut self, _: &mut Events) -> Polled {
         let arrival = if L::REMOTE {
-            self.end.pass_taken();
             self.watch_one()
         } else {
             self.give_back();

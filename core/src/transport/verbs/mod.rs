@@ -402,7 +402,7 @@ impl HalfOpen {
             receives: depths.receive as usize,
             watches_memory: operation == Operation::Write && !one_sided,
             is_told: self.memory.layout.words_at.is_some(),
-            answers: credits::answers(setup),
+            answers: credits::answers(setup, self.depths.receives),
             has_many_lengths: setup.lengths == Lengths::Varied,
             send_only: one_sided,
             spares_slot: operation == Operation::WriteImm

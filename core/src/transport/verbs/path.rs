@@ -27,7 +27,7 @@ impl Lean for LeanRemote {
 
 /// The operation of the lean path that an end may have: one queue pair with receives of its own,
 /// RC, UC or UD, the classic calls, payloads that are read, no stamps by the device, no poll that
-/// sleeps, and nothing that the ends tell each other beside messages.
+/// sleeps, and no writes that wait for slots of the other end.
 pub(super) fn lean_operation(config: &EndpointConfig, queues: &Queues) -> Option<Operation> {
     let is_plain = queues.pairs.len() == 1
         && queues.shared.is_none()
@@ -36,9 +36,10 @@ pub(super) fn lean_operation(config: &EndpointConfig, queues: &Queues) -> Option
         && !config.is_numbered
         && (config.posting, config.polling) == (CallStyle::Classic, CallStyle::Classic)
         && !config.sleeps_for_sends;
+    let waits_for_slots = config.is_told || config.answers > 0;
     let fits = match config.operation {
         Operation::Send => !config.watches_memory && !config.send_only,
-        Operation::Write => config.watches_memory && !config.send_only && !config.is_told,
+        Operation::Write => config.watches_memory && !config.send_only && !waits_for_slots,
         Operation::Read | Operation::FetchAdd => config.send_only,
         _ => false,
     };

@@ -22,6 +22,7 @@ impl VerbsEndpoint {
         while !events.is_full() {
             let Some(Written { slot, .. }) = self.watch_one() else { return };
             events.arrive(Slot::arrived(slot), self.memory.layout.size as u32);
+            self.let_go += self.config.answers;
         }
     }
 
@@ -36,7 +37,6 @@ impl VerbsEndpoint {
         }
         let written = Written { slot: self.awaited.slot() as u32, at: self.awaited.at as usize };
         self.awaited.advance();
-        self.let_go += self.config.answers;
         Some(written)
     }
 
