@@ -11,6 +11,7 @@ use crate::plan::pairs::HERE;
 use crate::plan::request::within;
 use crate::plan::topology::MOST_ENDPOINTS;
 use crate::plan::written::Misplaced;
+use crate::transport::Operation;
 use std::sync::Arc;
 
 /// Most nodes: by the widest rules each has a connection to every other.
@@ -191,8 +192,7 @@ impl PatternRequest for ExchangeRequest {
             )
         })?;
         ensure!(
-            request.settings.operation() != crate::transport::Operation::Write
-                || !over.loses(&request.settings),
+            request.settings.operation() != Operation::Write || !over.loses(&request.settings),
             "exchange does not support --operation write of a service that loses messages, which \
              waits for no free buffer of the receiver: use --service rc, or write_imm"
         );
