@@ -246,6 +246,30 @@ fn an_end_in_another_network_namespace_is_stamped_too() {
     }
 }
 
+#[test]
+fn what_stands_in_for_a_trace_point_ends_the_same_stage_and_a_refusal_is_said() {
+    let Some(scratch) = scratch() else { return };
+    let own =
+        words("explain latency --transport tcp --wait block --count 1000 --rounds 1 --out run");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wiregauge"));
+    command.env("WIREGAUGE_EXPLAIN_FUNCTIONS", "1").args(own);
+    let found = explained(&scratch, &Controller::of(&scratch, command).end());
+    check(&found);
+    let ends: Vec<&str> = found.stages.iter().map(|one| one.ends_at.as_str()).collect();
+    for (point, stand_in) in [
+        ("tcp_sendmsg_locked", "begin of tcp_sendmsg_locked"),
+        ("sk_data_ready", "begin of sock_def_readable"),
+    ] {
+        assert!(!ends.contains(&point), "{ends:?}");
+        let legs = ends.iter().filter(|end| **end == stand_in).count();
+        let is_refused = |why: &&String| why.starts_with(&format!("{point} (refused: "));
+        match found.missing.iter().find(is_refused) {
+            Some(why) => assert_eq!(legs, 0, "{why}: {ends:?}"),
+            None => assert_eq!(legs, 2, "{:?}: {ends:?}", found.missing),
+        }
+    }
+}
+
 /// A run between two network namespaces whose ends are stamped as those of two hosts are, each by
 /// its own agent; `None` where there can be none.
 fn explain_apart(scratch: &Scratch, line: &str, how: &str) -> Option<(Explanation, String)> {

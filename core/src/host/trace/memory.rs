@@ -25,6 +25,7 @@ const ADOPTS: usize = 24;
 const NETNS: usize = 28;
 const ITSELF: usize = 32;
 const LEAST_NETWORK_NS: usize = 36;
+const CLOCK_CALL: usize = 40;
 const POSITIONS: usize = 64;
 const POSITION_BYTES: usize = 64;
 const PORTS: usize = POSITIONS + MOST_CPUS as usize * POSITION_BYTES;
@@ -79,6 +80,8 @@ impl Memory {
         self.put(SLOTS, &self.slots.to_ne_bytes());
         self.put(ADOPTS, &u32::from(whose == Whose::Readers).to_ne_bytes());
         self.put(LEAST_NETWORK_NS, &least_network_ns.to_ne_bytes());
+        // Numbers of calls have 32 bits.
+        self.put(CLOCK_CALL, &(libc::SYS_clock_gettime as u32).to_ne_bytes());
         if whose == Whose::Itself {
             self.put(ITSELF, &1_u32.to_ne_bytes());
             // The kernel's numbers of namespaces have 32 bits.

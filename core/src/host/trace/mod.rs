@@ -3,22 +3,22 @@
 //!
 //! Takes nothing; gives a [`Trace`] for the time between [`Tracer::attach`] and
 //! [`Tracer::detach`]. The programs that write the stamps are in `stamps.bpf.c`, committed with
-//! their object. Each hangs at one trace point and is optional: what this kernel lacks is in
-//! [`Tracer::missing`].
+//! their object, and where each hangs in `programs.rs`. Each is optional: what this kernel lacks is
+//! in [`Tracer::missing`].
 //!
 //! Must never: be attached while something is measured that is not to be explained. A stamp takes
 //! some 50 to 90 ns, which the message waits for.
 
 mod memory;
+mod programs;
 
 use crate::maps::map_of;
 use aya::maps::{HashMap, Map};
-use aya::programs::tp_btf::BtfTracePointLinkId;
-use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use flate2::read::ZlibDecoder;
 use memory::Memory;
 pub use memory::{MOST_CPUS, STAMPS};
+use programs::Program;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -199,14 +199,6 @@ pub enum TraceError {
     NotSupported(String),
 }
 
-/// A program: its name in the object, and its trace point.
-struct Program {
-    function: &'static str,
-    kind: Kind,
-    trace_point: &'static str,
-    link: Option<BtfTracePointLinkId>,
-}
-
 /// Whose stamps are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
@@ -249,39 +241,8 @@ impl CopiedAt {
     }
 }
 
-/// All functions of the object; for [`Kind::Copied`] that of [`CopiedAt`].
-const FUNCTIONS: [(&str, Kind); 27] = [
-    ("wg_send", Kind::Send),
-    ("wg_queue", Kind::Queue),
-    ("wg_xmit", Kind::Xmit),
-    ("wg_netif_rx", Kind::NetifRx),
-    ("wg_gro", Kind::Gro),
-    ("wg_receive", Kind::Receive),
-    ("wg_tcp_probe", Kind::TcpProbe),
-    ("wg_ready", Kind::Ready),
-    ("wg_waking", Kind::Waking),
-    ("wg_switch", Kind::Switch),
-    ("wg_tcp_copied", Kind::Copied),
-    ("wg_irq_entry", Kind::IrqEntry),
-    ("wg_irq_exit", Kind::IrqExit),
-    ("wg_timer_entry", Kind::TimerEntry),
-    ("wg_timer_exit", Kind::TimerExit),
-    ("wg_softirq_entry", Kind::SoftirqEntry),
-    ("wg_softirq_exit", Kind::SoftirqExit),
-    ("wg_migrate", Kind::Migrate),
-    ("wg_fault", Kind::Fault),
-    ("wg_retransmit", Kind::Retransmit),
-    ("wg_sys_enter", Kind::SysEnter),
-    ("wg_sys_exit", Kind::SysExit),
-    ("wg_qdisc", Kind::Qdisc),
-    ("wg_dropped", Kind::Dropped),
-    ("wg_napi", Kind::Napi),
-    ("wg_frequency", Kind::Frequency),
-    ("wg_fork", Kind::Switch),
-];
-
-/// Without which nothing can be told apart: whose a thread is.
-const FORK: &str = "wg_fork";
+/// In the environment: what stands in for trace points is used where the kernel has those, too.
+const PREFER_FUNCTIONS: &str = "WIREGAUGE_EXPLAIN_FUNCTIONS";
 
 impl Tracer {
     /// Loads the programs for these trace points.
@@ -297,24 +258,8 @@ impl Tracer {
             .load(&object()?)
             .map_err(|error| TraceError::NotAllowed(whole(&error)))?;
         let memory = Memory::map(&ebpf, slots)?;
-        let (mut programs, mut missing) = (Vec::new(), Vec::new());
-        let functions = FUNCTIONS.iter().copied().map(|(function, kind)| match kind {
-            Kind::Copied => (copied.function(), kind, copied.name()),
-            _ if function == FORK => (function, kind, "sched_process_fork"),
-            _ => (function, kind, kind.name()),
-        });
-        for (function, kind, trace_point) in functions {
-            if function != FORK && !wanted.contains(&kind) {
-                continue;
-            }
-            match load_program(&mut ebpf, function, trace_point, &btf) {
-                Ok(()) => programs.push(Program { function, kind, trace_point, link: None }),
-                Err(error) if function == FORK => {
-                    return Err(TraceError::NotAllowed(error.trim().to_owned()));
-                }
-                Err(why) => missing.push(format!("{trace_point}{why}")),
-            }
-        }
+        let preferred = std::env::var_os(PREFER_FUNCTIONS).is_some();
+        let (programs, missing) = programs::load(&mut ebpf, &btf, wanted, copied, preferred)?;
         Ok(Tracer { ebpf, programs, memory, missing, least_network_ns: 0 })
     }
 
@@ -332,8 +277,8 @@ impl Tracer {
 
     /// What stamps, each with its trace point.
     pub fn programs(&self) -> Vec<(Kind, &'static str)> {
-        let all = self.programs.iter().filter(|program| program.function != FORK);
-        all.map(|program| (program.kind, program.trace_point)).collect()
+        let all = self.programs.iter().filter(|program| program.stamps());
+        all.map(|program| (program.kind, program.name)).collect()
     }
 
     /// Begins to stamp what these processes do.
@@ -343,11 +288,7 @@ impl Tracer {
     pub fn attach(&mut self, whose: Whose) -> Result<(), TraceError> {
         self.memory.clear(whose, self.least_network_ns)?;
         for program in &mut self.programs {
-            if program.link.is_none() {
-                let found = trace_point(&mut self.ebpf, program.function)?;
-                let link = found.attach().map_err(|e| TraceError::NotAllowed(whole(&e)))?;
-                program.link = Some(link);
-            }
+            program.attach(&mut self.ebpf)?;
         }
         Ok(())
     }
@@ -359,11 +300,7 @@ impl Tracer {
     pub fn detach(&mut self) -> Result<Trace, TraceError> {
         let mut was_attached = false;
         for program in &mut self.programs {
-            if let Some(link) = program.link.take() {
-                let found = trace_point(&mut self.ebpf, program.function)?;
-                found.detach(link).map_err(|e| TraceError::NotAllowed(whole(&e)))?;
-                was_attached = true;
-            }
+            was_attached |= program.detach(&mut self.ebpf)?;
         }
         if !was_attached {
             return Ok(Trace::default());
@@ -385,25 +322,6 @@ impl Tracer {
         };
         map_of(map.iter().flatten().map(|(tid, bytes)| (tid, name(bytes))))
     }
-}
-
-/// Loads a program. Where that fails, why, as it follows the trace point's name: nothing where the
-/// kernel lacks it.
-fn load_program(ebpf: &mut Ebpf, function: &str, name: &str, btf: &Btf) -> Result<(), String> {
-    let program = trace_point(ebpf, function).map_err(|error| format!(" ({error})"))?;
-    match program.load(name, btf) {
-        Ok(()) => Ok(()),
-        Err(ProgramError::Btf(_)) => Err(String::new()),
-        Err(error) => Err(format!(" (refused: {})", whole(&error))),
-    }
-}
-
-fn trace_point<'a>(
-    ebpf: &'a mut Ebpf,
-    function: &str,
-) -> Result<&'a mut BtfTracePoint, TraceError> {
-    let wrong = || TraceError::NotSupported(format!("the object lacks {function}"));
-    ebpf.program_mut(function).and_then(|found| found.try_into().ok()).ok_or_else(wrong)
 }
 
 /// An error with what caused it; of a verifier's log the first line and what it ends with.

@@ -4,9 +4,10 @@
  *
  * Each program hangs at one trace point of the kernel's own (tp_btf, a raw trace point with typed
  * arguments) and writes when one of our threads, or a packet of one of our sockets, passed it.
- * All of them are optional: what a kernel lacks is not loaded, and its stage is merged into the
- * next. Nothing is changed, held up or dropped, and nothing is read of a payload but the number
- * that wiregauge wrote into it.
+ * Where a kernel lacks one, a program at a function that is passed at the same place stands in
+ * (fentry, fexit). All of them are optional: what a kernel lacks is not loaded, and its stage is
+ * merged into the next. Nothing is changed, held up or dropped, and nothing is read of a payload
+ * but the number that wiregauge wrote into it.
  *
  * Made into stamps.bpf.o by `cargo run --manifest-path xtask/Cargo.toml --no-default-features --
  * bpf`. Only the fields named here are used of the kernel's types; where they lie is found when
@@ -14,6 +15,7 @@
  */
 
 #include "stamps.bpf.h"
+#include "packet.bpf.h"
 
 /* Whether a process of ours reads from a socket. In another network namespace of this machine the
  * process at the other end of a connection is ours, and so are its children: the sshd of a session,
@@ -34,86 +36,30 @@ INLINE int is_our_reader(struct shared *s, struct task_struct *task, struct sock
 	return 1;
 }
 
-/* What is read of a packet of TCP or UDP. */
-struct fields {
-	u32 flow;
-	u32 number;
-	u32 length;
-};
-
-/* Reads a packet whose network header begins at `header`; 0: of another protocol. One of more than
- * 65535 bytes, which the kernel cuts later, has no length in its header. */
-INLINE int parsed(struct sk_buff *skb, const u8 *header, struct fields *to)
-{
-	u8 h[56];
-	u32 whole, protocol;
-
-	if (read_kernel(h, sizeof(h), header))
-		return 0;
-	if (h[0] >> 4 == 4 && (h[0] & 15) == 5) {
-		protocol = h[9];
-		whole = (h[2] << 8 | h[3] ?: skb->len - (u32)(header - skb->data)) - 20;
-		to->flow = (u32)h[20] << 24 | h[21] << 16 | h[22] << 8 | h[23];
-		if (protocol == 6) {
-			to->number = (u32)h[24] << 24 | h[25] << 16 | h[26] << 8 | h[27];
-			to->length = whole - (h[32] >> 4) * 4;
-		} else {
-			to->number = *(u32 *)&h[28];
-			to->length = whole - 8;
-		}
-	} else if (h[0] >> 4 == 6) {
-		protocol = h[6];
-		whole = h[4] << 8 | h[5] ?: skb->len - (u32)(header - skb->data) - 40;
-		to->flow = (u32)h[40] << 24 | h[41] << 16 | h[42] << 8 | h[43];
-		if (protocol == 6) {
-			to->number = (u32)h[44] << 24 | h[45] << 16 | h[46] << 8 | h[47];
-			to->length = whole - (h[52] >> 4) * 4;
-		} else {
-			to->number = *(u32 *)&h[48];
-			to->length = whole - 8;
-		}
-	} else {
-		return 0;
-	}
-	return protocol == 6 || protocol == 17;
-}
-
-/* A packet: of one of our sockets, else left out. */
-INLINE void packet(struct shared *s, u8 kind, struct sk_buff *skb, const u8 *header)
-{
-	u64 now = ktime_ns();
-	struct fields f;
-
-	if (!parsed(skb, header, &f)) {
-		network_works_for_others(s, now);
-		return;
-	}
-	struct task_struct *task = current_task();
-	if (kind == QUEUE && is_ours(s, task->tgid))
-		add_port(s, f.flow >> 16);
-	if ((!has_port(s, f.flow >> 16) && !has_port(s, f.flow)) ||
-	    !is_here(s, skb->dev->nd_net.net)) {
-		network_works_for_others(s, now);
-		return;
-	}
-	network_works_for_us(s, now, task);
-	put(s, now, kind, task, f.flow, f.number, f.length);
-}
-
-SEC("tp_btf/tcp_sendmsg_locked")
-int wg_send(u64 *ctx)
+INLINE int sends(struct sock *sk)
 {
 	struct shared *s = shared();
 	struct task_struct *task = current_task();
 	if (!s || !is_ours(s, task->tgid))
 		return 0;
 	u64 now = ktime_ns();
-	struct sock *sk = (void *)ctx[0];
 	add_port(s, sk->__sk_common.skc_num);
 	struct tcp_sock *tp = (void *)sk;
 	put(s, now, SEND, task, outgoing(sk),
 	    tcp_field(__builtin_preserve_access_index(&tp->write_seq)), 0);
 	return 0;
+}
+
+SEC("tp_btf/tcp_sendmsg_locked")
+int wg_send(u64 *ctx)
+{
+	return sends((void *)ctx[0]);
+}
+
+SEC("fentry/tcp_sendmsg_locked")
+int wg_send_entry(u64 *ctx)
+{
+	return sends((void *)ctx[0]);
 }
 
 SEC("tp_btf/net_dev_queue")
@@ -210,11 +156,9 @@ int wg_tcp_probe(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sk_data_ready")
-int wg_ready(u64 *ctx)
+INLINE int is_readable(struct sock *sk)
 {
 	struct shared *s = shared();
-	struct sock *sk = (void *)ctx[0];
 	struct task_struct *task = current_task();
 	if (!s)
 		return 0;
@@ -230,6 +174,19 @@ int wg_ready(u64 *ctx)
 		put(s, now, READY, task, incoming(sk), upto, 0);
 	}
 	return 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int wg_ready(u64 *ctx)
+{
+	return is_readable((void *)ctx[0]);
+}
+
+/* That function is where the trace point is, in kernels that have it. */
+SEC("fentry/sock_def_readable")
+int wg_ready_entry(u64 *ctx)
+{
+	return is_readable((void *)ctx[0]);
 }
 
 SEC("tp_btf/sched_waking")
@@ -307,19 +264,37 @@ int wg_copied(u64 *ctx)
 
 /* A small datagram is copied and freed without a trace point; the end of the call is one. It is
  * passed by calls that find nothing, too. */
-SEC("tp_btf/sock_recv_length")
-int wg_received(u64 *ctx)
+INLINE int received(struct sock *sk, int length)
 {
 	struct shared *s = shared();
 	struct task_struct *task = current_task();
-	int length = (int)ctx[1];
-	struct sock *sk = (void *)ctx[0];
 	if (!s || length <= 0 || !is_our_reader(s, task, sk))
 		return 0;
 	u64 now = ktime_ns();
 	u32 flow = sk->__sk_common.skc_family == AF_UNIX ? 0 : incoming(sk);
 	put(s, now, COPIED, task, flow, 0, length);
 	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int wg_received(u64 *ctx)
+{
+	return received((void *)ctx[0], (int)ctx[1]);
+}
+
+/* The returned length follows the four arguments. */
+SEC("fexit/inet_recvmsg")
+int wg_received_exit(u64 *ctx)
+{
+	struct socket *socket = (void *)ctx[0];
+	return received(socket->sk, (int)ctx[4]);
+}
+
+SEC("fexit/inet6_recvmsg")
+int wg_received_exit6(u64 *ctx)
+{
+	struct socket *socket = (void *)ctx[0];
+	return received(socket->sk, (int)ctx[4]);
 }
 
 /* A datagram that finds no room in the buffer of its socket. */
@@ -432,14 +407,28 @@ int wg_retransmit(u64 *ctx)
 	return 0;
 }
 
+/* Where the kernel reads no clock without a call (HPET), a thread that waits for a time makes as many
+ * as it can, and the memory would be full of them. */
 SEC("tp_btf/sys_enter")
 int wg_sys_enter(u64 *ctx)
 {
 	struct shared *s = shared();
 	struct task_struct *task = current_task();
-	if (s && is_ours(s, task->tgid))
-		put(s, ktime_ns(), SYS_ENTER, task, 0, (u32)ctx[1], 0);
+	u32 call = (u32)ctx[1];
+	if (s && call != s->clock_call && is_ours(s, task->tgid))
+		put(s, ktime_ns(), SYS_ENTER, task, 0, call, 0);
 	return 0;
+}
+
+INLINE u32 call_of(void *regs)
+{
+	struct pt_regs___x86 *x86 = regs;
+	struct pt_regs___arm *arm = regs;
+	if (has_field(x86->orig_ax))
+		return x86->orig_ax;
+	if (has_field(arm->syscallno))
+		return arm->syscallno;
+	return -1;
 }
 
 SEC("tp_btf/sys_exit")
@@ -447,7 +436,7 @@ int wg_sys_exit(u64 *ctx)
 {
 	struct shared *s = shared();
 	struct task_struct *task = current_task();
-	if (s && is_ours(s, task->tgid))
+	if (s && is_ours(s, task->tgid) && call_of((void *)ctx[0]) != s->clock_call)
 		put(s, ktime_ns(), SYS_EXIT, task, 0, 0, (u32)ctx[1]);
 	return 0;
 }

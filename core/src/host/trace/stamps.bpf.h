@@ -66,6 +66,23 @@ struct sock {
 	u16 sk_protocol;
 } CORE;
 
+struct socket {
+	struct sock *sk;
+} CORE;
+
+/* x86 and ARM have the number of the call that returns under two names. */
+struct pt_regs___x86 {
+	unsigned long orig_ax;
+} CORE;
+
+struct pt_regs___arm {
+	int syscallno;
+} CORE;
+
+/* enum bpf_field_info_kind of <bpf/bpf_core_read.h> */
+#define FIELD_EXISTS 2
+#define has_field(field) __builtin_preserve_field_info(field, FIELD_EXISTS)
+
 struct tcp_sock {
 	u32 write_seq;
 	u32 copied_seq;
@@ -154,7 +171,8 @@ struct shared {
 	u32 netns;  /* the only network namespace whose packets count; 0: all do */
 	u32 itself; /* whether `controller` is ours, from its next thread on */
 	u32 least_network_ns; /* shorter work of the network for others is not stamped */
-	u64 reserved[3];
+	u32 clock_call; /* the number of clock_gettime, which is not stamped */
+	u32 reserved[5];
 	struct position positions[MOST_CPUS];
 	u8 ports[65536 / 8]; /* local ports of our sockets */
 	u8 ours[MOST_PIDS / 8]; /* processes, by their number in the initial namespace */
