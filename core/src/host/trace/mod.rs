@@ -18,7 +18,7 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use flate2::read::ZlibDecoder;
 use memory::Memory;
 pub use memory::{MOST_CPUS, STAMPS};
-use programs::Program;
+use programs::{Program, whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -231,16 +231,6 @@ crate::options::named_enum! {
     }
 }
 
-impl CopiedAt {
-    fn function(self) -> &'static str {
-        match self {
-            CopiedAt::Stream => "wg_tcp_copied",
-            CopiedAt::Local => "wg_copied",
-            CopiedAt::Datagram => "wg_received",
-        }
-    }
-}
-
 /// In the environment: what stands in for trace points is used where the kernel has those, too.
 const PREFER_FUNCTIONS: &str = "WIREGAUGE_EXPLAIN_FUNCTIONS";
 
@@ -322,24 +312,6 @@ impl Tracer {
         };
         map_of(map.iter().flatten().map(|(tid, bytes)| (tid, name(bytes))))
     }
-}
-
-/// An error with what caused it; of a verifier's log the first line and what it ends with.
-fn whole(error: &dyn std::error::Error) -> String {
-    let mut sentence = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let next_sentence = next.to_string();
-        if !sentence.contains(&next_sentence) {
-            sentence += &format!(": {next_sentence}");
-        }
-        cause = next.source();
-    }
-    let mut lines = sentence.lines().filter(|line| !line.trim().is_empty());
-    let first = lines.next().unwrap_or_default().to_owned();
-    let counts = ["processed", "stack depth", "verification time"];
-    let refusal = lines.rev().find(|line| !counts.iter().any(|word| line.starts_with(word)));
-    refusal.map_or(first.clone(), |last| format!("{first} ... {}", last.trim()))
 }
 
 /// The devices of interrupts, by their number.

@@ -4,7 +4,7 @@
 //! A program hangs at a trace point. Where the kernel lacks that, one at a function that is passed
 //! at the same place stands in: 6.1 has neither `sk_data_ready` nor `sock_recv_length`.
 
-use super::{CopiedAt, Kind, TraceError, whole};
+use super::{CopiedAt, Kind, TraceError};
 use aya::programs::fentry::FEntryLinkId;
 use aya::programs::fexit::FExitLinkId;
 use aya::programs::tp_btf::BtfTracePointLinkId;
@@ -68,6 +68,14 @@ const FUNCTIONS: [(&str, Kind); 26] = [
     ("wg_frequency", Kind::Frequency),
 ];
 
+fn of_copies(at: CopiedAt) -> &'static str {
+    match at {
+        CopiedAt::Stream => "wg_tcp_copied",
+        CopiedAt::Local => "wg_copied",
+        CopiedAt::Datagram => "wg_received",
+    }
+}
+
 /// Without which nothing can be told apart: whose a thread is. It stamps nothing.
 const FORK: (&str, &str) = ("wg_fork", "sched_process_fork");
 
@@ -112,7 +120,7 @@ pub(super) fn load(
     let (mut programs, mut missing) = (Vec::new(), Vec::new());
     for (function, kind) in FUNCTIONS.into_iter().filter(|(_, kind)| wanted.contains(kind)) {
         let (function, point) = match kind {
-            Kind::Copied => (copied.function(), copied.name()),
+            Kind::Copied => (of_copies(copied), copied.name()),
             _ => (function, kind.name()),
         };
         let stand_ins = STAND_INS.iter().filter(|(of, ..)| *of == point);
@@ -207,6 +215,24 @@ fn load_one(ebpf: &mut Ebpf, program: &Program, btf: &Btf) -> Result<(), String>
         Err(ProgramError::Btf(_)) => Err(String::new()),
         Err(error) => Err(format!(" (refused: {})", whole(&error))),
     }
+}
+
+/// An error with what caused it; of a verifier's log the first line and what it ends with.
+pub(super) fn whole(error: &dyn std::error::Error) -> String {
+    let mut sentence = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let next_sentence = next.to_string();
+        if !sentence.contains(&next_sentence) {
+            sentence += &format!(": {next_sentence}");
+        }
+        cause = next.source();
+    }
+    let mut lines = sentence.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default().to_owned();
+    let counts = ["processed", "stack depth", "verification time"];
+    let refusal = lines.rev().find(|line| !counts.iter().any(|word| line.starts_with(word)));
+    refusal.map_or(first.clone(), |last| format!("{first} ... {}", last.trim()))
 }
 
 #[cfg(test)]

@@ -407,8 +407,8 @@ int wg_retransmit(u64 *ctx)
 	return 0;
 }
 
-/* Where the kernel reads no clock without a call (HPET), a thread that waits for a time makes as many
- * as it can, and the memory would be full of them. */
+/* Where the kernel reads no clock without a call (HPET), a thread that waits for a time makes as
+ * many as it can, and the memory would be full of them. */
 SEC("tp_btf/sys_enter")
 int wg_sys_enter(u64 *ctx)
 {
