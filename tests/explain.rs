@@ -6,6 +6,8 @@
 #[path = "explain/causes.rs"]
 mod causes;
 mod controller;
+#[path = "explain/packets.rs"]
+mod packets;
 #[path = "explain/tail.rs"]
 mod tail;
 #[path = "explain/unprivileged.rs"]

@@ -15,12 +15,14 @@ pub const EXPLAIN: CommandDef = CommandDef {
   wiregauge explain latency --transport udp --size 1KiB --out result
   wiregauge explain oneway --transport udp --rate 20k
   wiregauge explain load --transport tcp --rate 50k
+  wiregauge explain packets
 
 Needs root, or CAP_BPF and CAP_PERFMON; without them latency over tcp and udp has four stages each
 way. Rounds with and without tracing take turns, and the factor between them is printed.",
     operands: &[OptionDef::parsed::<String>(
         "COMMAND",
-        "The command that is explained, with its options: latency, oneway, load or rpc",
+        "The command that is explained, with its options: latency, oneway, load or rpc; or \
+         packets, with the traces of the kernel's Homa of one host or two",
     )
     .required()
     .rest()],

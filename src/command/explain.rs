@@ -1,5 +1,6 @@
 //! `explain`: a command's rounds with and without stamps of the kernel, in turns.
 
+mod packets;
 mod stamper;
 
 use self::stamper::Stamper;
@@ -49,7 +50,13 @@ const MOST_ROUNDS: u32 = 10;
 
 /// Measures, splits, explains.
 pub fn explain(typed: &Typed) -> Result<Exit, CommandError> {
-    let (request, options) = read(typed.operands("COMMAND"))?;
+    let words = typed.operands("COMMAND");
+    if let Some((first, files)) = words.split_first()
+        && first == packets::NAME
+    {
+        return packets::explain(files);
+    }
+    let (request, options) = read(words)?;
     let (plan, runs) = plan(&request)?;
     let done = prepared(request, &options, |_, _, hosts| {
         let observer = Observer::new(&plan, runs, hosts)?;

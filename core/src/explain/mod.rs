@@ -13,6 +13,7 @@ mod clock;
 mod disturbance;
 mod gaps;
 mod on_cpu;
+pub mod packets;
 pub mod path;
 pub mod program;
 pub mod split;

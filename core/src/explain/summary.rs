@@ -342,13 +342,13 @@ fn batches(all: &[Message<'_>], way: &Way, of: impl Fn(&Split) -> &[Option<u32>]
     if all.iter().any(Vec::is_empty) { Vec::new() } else { all }
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+pub(super) fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
-fn quantiles(sorted: &[f64]) -> Vec<f64> {
+pub(super) fn quantiles(sorted: &[f64]) -> Vec<f64> {
     QUANTILES.iter().filter_map(|p| at(sorted, *p)).collect()
 }
 

@@ -13,6 +13,7 @@ mod impact;
 mod lead;
 mod names;
 mod noise;
+pub mod packets;
 mod pairs;
 mod parts;
 mod results;

@@ -28,6 +28,7 @@ use endpoint::{HomaEndpoint, HomaWire};
 use inbox::Inbox;
 use rustix::io::Errno;
 use socket::{Calls, Socket};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Fewest pages of a receive region, where the module does not ask for more: one that the program
@@ -48,6 +49,12 @@ fn region_bytes(window: u32, size: usize, possible_cpus: usize) -> usize {
 /// The same on this host.
 fn own_region_bytes(setup: &Setup) -> usize {
     region_bytes(setup.window, setup.size, module::possible_cpus(&Tree::default()))
+}
+
+/// What the kernel's Homa of this host has counted since it was loaded, over all cores; none where
+/// there is none.
+pub fn counted(tree: &Tree) -> BTreeMap<String, u64> {
+    module::Metrics::read(tree).counted()
 }
 
 /// The Homa transport.

@@ -56,6 +56,11 @@ impl Metrics {
         Metrics(all)
     }
 
+    /// All that ever moved.
+    pub fn counted(self) -> BTreeMap<String, u64> {
+        self.0.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
     /// What has been counted since: those that moved. All ends on this host see them.
     pub fn since(&self, before: &Metrics) -> FinalCounters {
         counter::moved(&before.0, &self.0)
