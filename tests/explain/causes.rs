@@ -176,9 +176,15 @@ fn a_full_receive_buffer_is_named() {
     let Some(scratch) = scratch() else { return };
     scratch.run_behind(&FIRST);
     // On one CPU the sender fills the buffer before the receiver runs, whatever else does.
-    for line in ["tcp --size 16KiB --receive-buffer 16KiB", "unix --size 16KiB --cpus 1,1"] {
+    for line in [
+        "tcp --size 16KiB --receive-buffer 16KiB --wait block",
+        "unix --size 16KiB --cpus 1,1 --wait block",
+        // The sender polls, and the receiver copies more than it does.
+        "unix --size 16KiB --check",
+        "unixgram --size 16KiB --check",
+    ] {
         in_one_attempt(|| {
-            let how = "--wait block --outstanding 64 --count 3000 --rounds 1";
+            let how = "--outstanding 64 --count 3000 --rounds 1";
             let found = explain(&scratch, &format!("oneway --transport {line} {how}"));
             check(&found);
             // TCP may have it in its own buffer, or not take it since that is full too.

@@ -34,7 +34,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 23;
+pub const VERSION: u32 = 24;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.

@@ -269,6 +269,7 @@ impl Stage<'_> {
         evidence.stamps.between(self.from, self.to).find(|at| {
             let stamp = &all[*at];
             match stamp.kind {
+                Kind::Refused if stamp.tid == thread => return true,
                 Kind::SysEnter if stamp.tid == thread => call = Some(stamp.number),
                 Kind::SysExit if stamp.tid == thread => {
                     let sends = call.take().is_some_and(|call| SENDS.contains(&i64::from(call)));

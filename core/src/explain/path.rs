@@ -300,8 +300,13 @@ pub fn kinds(way: &Way, sleeps: bool, is_apart: bool) -> Vec<Kind> {
     let more = DISTURBANCES.into_iter().chain(HELD_UP);
     let more: Vec<Kind> = more.filter(|kind| !kinds.contains(kind)).collect();
     kinds.extend(more);
-    if way.path == KernelPath::Datagrams {
-        kinds.push(Kind::Dropped);
+    match way.path {
+        KernelPath::Datagrams => kinds.push(Kind::Dropped),
+        // Of a thread that sleeps the call itself shows it; TCP is told the same byte again.
+        KernelPath::LocalStream | KernelPath::LocalDatagrams if !sleeps => {
+            kinds.push(Kind::Refused);
+        }
+        _ => {}
     }
     // Over loopback a message that is alone is the only one of its poll.
     if needs_copies && way.has_packets() {

@@ -212,6 +212,9 @@ fn a_call_that_the_kernel_refused_found_a_full_buffer() {
     let cause_of = |calls: &[(u64, Stamp)]| cause_of_stages(late, calls);
     let full = named(Cause::Ahead, "full send buffer of the socket");
     assert_eq!(cause_of(&call(libc::SYS_sendto, -libc::EAGAIN)), full);
+    // Of a thread that polls no call is stamped, but that it was refused.
+    assert_eq!(cause_of(&[(150, stamp(0, Kind::Refused, CLIENT, 0))]), full);
+    assert_eq!(cause_of(&[(150, stamp(0, Kind::Refused, SERVER, 0))]).cause, Cause::Gap);
     assert_eq!(cause_of(&call(libc::SYS_sendto, 64)).cause, Cause::Gap);
     assert_eq!(cause_of(&call(libc::SYS_recvfrom, -libc::EAGAIN)).cause, Cause::Gap);
 }

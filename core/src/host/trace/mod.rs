@@ -96,6 +96,8 @@ crate::options::named_enum! {
         Napi = "napi_poll",
         /// A CPU gets another frequency.
         Frequency = "cpu_frequency",
+        /// A call to send would have to wait for room; of those that follow within 10 us the first.
+        Refused = "sock_send_length",
         /// The program's own stamp: before it posts a message.
         Post = "the program's call that posts",
         /// The same: that call has returned.
@@ -121,7 +123,7 @@ impl Kind {
 
     /// Whether a program of ours at a trace point stamps it.
     pub fn is_of_kernel(self) -> bool {
-        self as u8 <= Kind::Frequency as u8
+        self as u8 <= Kind::Refused as u8
     }
 
     fn from_number(number: u8) -> Option<Kind> {

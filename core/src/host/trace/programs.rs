@@ -39,7 +39,7 @@ pub(super) struct Program {
 }
 
 /// All functions of the object at trace points; for [`Kind::Copied`] that of [`CopiedAt`].
-const FUNCTIONS: [(&str, Kind); 26] = [
+const FUNCTIONS: [(&str, Kind); 27] = [
     ("wg_send", Kind::Send),
     ("wg_queue", Kind::Queue),
     ("wg_xmit", Kind::Xmit),
@@ -66,6 +66,7 @@ const FUNCTIONS: [(&str, Kind); 26] = [
     ("wg_dropped", Kind::Dropped),
     ("wg_napi", Kind::Napi),
     ("wg_frequency", Kind::Frequency),
+    ("wg_refused", Kind::Refused),
 ];
 
 fn of_copies(at: CopiedAt) -> &'static str {
@@ -81,7 +82,7 @@ const FORK: (&str, &str) = ("wg_fork", "sched_process_fork");
 
 /// What stands in for a trace point: its function of the object, where that hangs, and what a stage
 /// that ends there shows. All of a trace point's that the kernel has are used.
-const STAND_INS: [(&str, &str, Hook, &str); 4] = [
+const STAND_INS: [(&str, &str, Hook, &str); 6] = [
     (
         "tcp_sendmsg_locked",
         "wg_send_entry",
@@ -105,6 +106,18 @@ const STAND_INS: [(&str, &str, Hook, &str); 4] = [
         "wg_received_exit6",
         Hook::Return("inet6_recvmsg"),
         "return of inet_recvmsg",
+    ),
+    (
+        "sock_send_length",
+        "wg_refused_exit",
+        Hook::Return("unix_stream_sendmsg"),
+        "return of unix_stream_sendmsg",
+    ),
+    (
+        "sock_send_length",
+        "wg_refused_exit_dgram",
+        Hook::Return("unix_dgram_sendmsg"),
+        "return of unix_dgram_sendmsg",
     ),
 ];
 

@@ -297,6 +297,25 @@ int wg_received_exit6(u64 *ctx)
 	return received(socket->sk, (int)ctx[4]);
 }
 
+SEC("tp_btf/sock_send_length")
+int wg_refused(u64 *ctx)
+{
+	return sent((int)ctx[1]);
+}
+
+/* The result follows the three arguments. */
+SEC("fexit/unix_stream_sendmsg")
+int wg_refused_exit(u64 *ctx)
+{
+	return sent((int)ctx[3]);
+}
+
+SEC("fexit/unix_dgram_sendmsg")
+int wg_refused_exit_dgram(u64 *ctx)
+{
+	return sent((int)ctx[3]);
+}
+
 /* A datagram that finds no room in the buffer of its socket. */
 SEC("tp_btf/udp_fail_queue_rcv_skb")
 int wg_dropped(u64 *ctx)

@@ -104,6 +104,7 @@ struct sk_buff {
 #define INITIAL_PIDS 0xEFFFFFFCu
 #define AF_UNIX 1
 #define IPPROTO_TCP 6
+#define EAGAIN 11
 
 /* The numbers of `Kind` in mod.rs. */
 enum kind {
@@ -133,6 +134,7 @@ enum kind {
 	DROPPED,
 	NAPI,
 	FREQUENCY,
+	REFUSED,
 };
 
 /* A stamp, as `Stamp` in mod.rs has it. */
@@ -158,7 +160,8 @@ struct position {
 	u64 others_ns; /* since when this CPU does the network's work for others; 0: it does not */
 	u32 softirq;   /* the SoftIRQ in which it does, or 0 */
 	u32 seen;      /* whose packets have passed in it */
-	u64 padding[5];
+	u64 refused_ns; /* when a call of ours to send was refused and stamped */
+	u64 padding[4];
 };
 
 /* Shared with the program, as `Shared` in memory.rs has it. */
@@ -395,4 +398,23 @@ INLINE void network_ends(void)
 	}
 	own->softirq = 0;
 	own->others_ns = 0;
+}
+
+/* A thread that polls asks again at once, and each time is not needed. */
+#define LEAST_APART_NS 10000
+
+/* A call to send that would have to wait for room. */
+INLINE int sent(int result)
+{
+	struct shared *s = shared();
+	struct position *own = own_position(s);
+	struct task_struct *task = current_task();
+	if (!own || result != -EAGAIN || !is_ours(s, task->tgid))
+		return 0;
+	u64 now = ktime_ns();
+	if (now - own->refused_ns < LEAST_APART_NS)
+		return 0;
+	own->refused_ns = now;
+	put(s, now, REFUSED, task, 0, 0, 0);
+	return 0;
 }
