@@ -74,6 +74,25 @@ fn without_gro_the_soft_irq_sees_a_packet_first() {
 }
 
 #[test]
+fn a_packet_left_with_the_last_call_into_ip_that_took_its_bytes() {
+    let found = follow(
+        &trace(
+            "100 [C00] calling ip_queue_xmit: wire_bytes 1500, peer 0x1, id 4, offset 0\n\
+             110 [C00] Finished queueing packet: rpc id 4, offset 0, len 1400, qid 0\n\
+             200 [C00] calling ip_queue_xmit: wire_bytes 1500, peer 0x1, id 4, offset 1400\n\
+             210 [C00] Finished queueing packet: rpc id 4, offset 1400, len 1400, qid 0\n\
+             300 [C00] calling ip_queue_xmit: wire_bytes 1500, peer 0x1, id 4, offset 0\n\
+             310 [C00] Finished queueing packet: rpc id 4, offset 0, len 1400, qid 0\n\
+             400 [C01] homa_gro_receive got packet from 0x1 id 5, offset 1400, priority 6\n\
+             410 [C01] incoming data packet, id 5, peer 0x1, offset 1400/2800\n",
+        ),
+        None,
+    )
+    .unwrap();
+    assert_eq!(only(&found.lives[0]), [10.0, 190.0, 0.0, 0.0, 0.0, 10.0]);
+}
+
+#[test]
 fn clocks_of_two_hosts_are_placed_by_the_shortest_ways() {
     // The server's clock is 500 behind; its id 7 is another client's, of address 3.
     let client = trace(
@@ -88,7 +107,8 @@ fn clocks_of_two_hosts_are_placed_by_the_shortest_ways() {
          1410 [C00] Finished queueing packet: rpc id 8, offset 0, len 40, qid 0\n",
     );
     let server = trace(
-        "500 [C00] homa_gro_receive got packet from 0x3 id 7, offset 0, priority 7\n\
+        "200 [C01] homa_softirq starting\n\
+         500 [C00] homa_gro_receive got packet from 0x3 id 7, offset 0, priority 7\n\
          505 [C00] incoming data packet, id 7, peer 0x3, offset 0/40\n\
          550 [C00] homa_gro_receive got packet from 0x1 id 3, offset 0, priority 7\n\
          555 [C00] incoming data packet, id 3, peer 0x1, offset 0/40\n\
