@@ -14,7 +14,7 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
         threads: case.topology.most_threads(),
         lengths: profile.lengths(),
         window: profile.queue_depth,
-        outruns_window: profile.outruns_depth,
+        outruns_window: profile.outruns_window,
         loss_after: case.loss_after,
         timeout: case.timeout,
         cookie,

@@ -155,7 +155,7 @@ pub struct CaseProfile {
     /// Most messages that an end has posted and not completed: the depth of its queues.
     pub queue_depth: u32,
     /// Whether a client may have more messages unanswered than that.
-    pub outruns_depth: bool,
+    pub outruns_window: bool,
     /// Whether its messages have different lengths, up to the size of the case.
     pub has_many_lengths: bool,
     /// Whether more is written into messages, or read of them, than their number.
@@ -197,7 +197,7 @@ impl CaseProfile {
             burst: 1,
             pause: Span(0),
             queue_depth: 1,
-            outruns_depth: false,
+            outruns_window: false,
             has_many_lengths: false,
             reads_payloads: case.check,
             value_kind: Kind::default(),

@@ -367,7 +367,8 @@ warnings! {
     says("not stationary: {metric} {} {} during round {round} (z = {z:.1}; so in {})",
          if *change > 0.0 { "rose" } else { "fell" }, percent(change.abs()),
          counted(*rounds, "round")),
-    advises("raise --warmup, and look for what changes (CPU frequency, other processes)");
+    advises("raise --warmup (of exchange: --time), and look for what changes (CPU frequency, \
+             other processes)");
 
     /// The start of the rounds is slower than the rest.
     "warmup_short" Warning WarmupShort {

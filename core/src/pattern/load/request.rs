@@ -58,7 +58,7 @@ impl PatternSpec for Load {
         CaseProfile {
             reads_payloads: true,
             queue_depth: MOST_BUFFERS,
-            outruns_depth: true,
+            outruns_window: true,
             ending: match case.topology.endpoints_of_role(Role::Server) {
                 0 | 1 => usual.ending,
                 _ => Ending::ServersAfterClients,

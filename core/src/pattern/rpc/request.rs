@@ -104,7 +104,7 @@ impl PatternSpec for Rpc {
             has_many_lengths: true,
             ending: Ending::ServersAfterClients,
             queue_depth: slots(case.size),
-            outruns_depth: true,
+            outruns_window: true,
             cpus_before: spec.beside,
             clients: (spec.clients > 0).then_some(spec.clients),
             is_preparation: spec.unloaded || !spec.loads.is_empty(),
