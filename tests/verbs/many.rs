@@ -49,6 +49,25 @@ fn a_stream_goes_over_a_thousand_queue_pairs() {
     }
 }
 
+/// Soft-RoCE's completion queues have 32767 entries, of which each queue pair needs two.
+#[test]
+fn as_many_queue_pairs_as_the_device_has_entries_for_carry_messages() {
+    if !has_device() {
+        return;
+    }
+    const PAIRS: u64 = 16383;
+    let count = 2 * PAIRS;
+    let record = record(&format!(
+        "bandwidth --transport verbs --queue-pairs {PAIRS} --send-depth 1 --receive-depth 1 \
+         --window 2048 --size 64 --wait block --count {count} --warmup 0 --check"
+    ));
+    let run = &record["runs"][0];
+    assert_eq!(granted(&record, "queue_pairs"), PAIRS.to_string());
+    assert_eq!(counts(run, "received"), count);
+    let wrong = ["lost", "corrupt", "duplicates"].map(|name| counts(run, name));
+    assert_eq!(wrong, [0; 3]);
+}
+
 #[test]
 fn more_than_a_device_or_a_frame_has_is_refused_with_the_limits() {
     if !has_device() {
