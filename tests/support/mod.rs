@@ -336,6 +336,7 @@ fn full_round() -> Round {
         page_faults: 3,
         pinned: true,
         locked: false,
+        own_descriptors: false,
         effective_settings: BTreeMap::from([("SO_SNDBUF".to_string(), "131072".to_string())]),
         final_counters: BTreeMap::from([(
             "counter.port_xmit_packets".to_string(),

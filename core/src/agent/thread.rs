@@ -175,9 +175,20 @@ impl RoleRunner {
         }
     }
 
+    /// Leaves the descriptors of the other threads, which wait for it: what it measures then costs
+    /// what it costs a program of one thread. Whether it could. Threads of one end have libraries in
+    /// common that keep descriptors, and so have the rounds of a process that a launcher has
+    /// started.
+    fn takes_own_descriptors(&self) -> bool {
+        let is_alone = self.assignment.slots.len() == 1;
+        let is_launched = self.case.transport.descriptor().launcher.is_some();
+        is_alone && !is_launched && host::own_descriptors().is_ok()
+    }
+
     fn round(self) -> Result<(), AgentError> {
         let (clock, time) = self.clock();
         let (case, assignment) = (&*self.case, &*self.assignment);
+        let own_descriptors = self.takes_own_descriptors();
         let pinned = match self.cpu() {
             Some(cpu) => host::pin_to(cpu),
             None => Err("no CPU was free for it".to_string()),
@@ -234,6 +245,7 @@ impl RoleRunner {
             pinned,
             shares_cpu: claims.is_some_and(has_others),
             locked,
+            own_descriptors,
             span: (begin, end),
             noise,
             overhead,

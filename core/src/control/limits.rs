@@ -111,6 +111,7 @@ mod tests {
             pinned: Ok(()),
             shares_cpu: false,
             locked: Err("RLIMIT_MEMLOCK".into()),
+            own_descriptors: true,
             span: (Ticks(0), Ticks(1)),
             noise: None,
             overhead: vec![1; 10],

@@ -34,7 +34,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 24;
+pub const VERSION: u32 = 25;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -274,6 +274,8 @@ pub struct Outcome {
     pub shares_cpu: bool,
     /// Whether its sample memory was locked; if not, why.
     pub locked: Result<(), String>,
+    /// Whether it had descriptors of its own, not those of the agent's other threads.
+    pub own_descriptors: bool,
     /// When the loop began and ended.
     pub span: (Ticks, Ticks),
     /// What the CPU did by itself before the round.

@@ -1,5 +1,6 @@
 //! The file descriptors of this process: how many it may have, and those that it inherited.
 
+use nix::sched::{CloneFlags, unshare};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -16,6 +17,20 @@ pub fn allow_descriptors() {
 /// Most file descriptors that a process may have.
 pub fn most_descriptors() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
+/// Gives this thread a table of descriptors of its own, a copy of the one of the process
+/// (unshare(2), `CLONE_FILES`). Threads that it starts later share it.
+///
+/// Of a table that threads share, the kernel takes and returns a reference to the file in each
+/// system call, which is two atomic operations; of another it doesn't (`fdget` in fs/file.c). A
+/// descriptor that is opened here afterwards is unknown to the other threads, and one that was open
+/// before stays open until both tables have closed it.
+///
+/// # Errors
+/// The system doesn't allow it, as in many containers. The table stays shared then.
+pub fn own_descriptors() -> io::Result<()> {
+    Ok(unshare(CloneFlags::CLONE_FILES)?)
 }
 
 /// Has what goes to standard output go to standard error from now on.
@@ -53,6 +68,25 @@ pub fn inherited(number: i32) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn what_a_thread_opens_among_descriptors_of_its_own_is_not_open_in_others() {
+        let is_open = |process: &str, number: i32| {
+            fs_err::exists(format!("/proc/{process}/fd/{number}")).unwrap()
+        };
+        let seen = std::thread::spawn(move || {
+            let is_own = own_descriptors().is_ok();
+            let file = fs_err::File::open("/dev/null").unwrap();
+            // A number that nobody else takes meanwhile.
+            let opened = rustix::io::fcntl_dupfd_cloexec(&file, 900).unwrap();
+            let number = opened.as_raw_fd();
+            (is_own, is_open("thread-self", number), is_open("self", number))
+        });
+        // Where it is not allowed, as in some containers, all is shared.
+        let (is_own, in_thread, in_process) = seen.join().unwrap();
+        assert_eq!((in_thread, in_process), (true, !is_own));
+    }
 
     #[test]
     fn all_that_this_user_may_have_is_allowed() {

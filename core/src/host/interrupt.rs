@@ -5,8 +5,10 @@
 //! sent.
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use rustix::time::Timespec;
 use std::io;
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 /// The signal: one that programs leave to their users, and that the loop's process alone sends.
 const SIGNAL: Signal = Signal::SIGUSR1;
@@ -43,6 +45,13 @@ pub fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
     Ok(unsafe { now.assume_init() }.sa_sigaction == libc::SIG_IGN)
 }
 
+/// Sleeps for so long, or until the thread is interrupted.
+pub fn nap(time: Duration) {
+    // Longer than a timer can be is for ever.
+    let time = Timespec::try_from(time).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+    let _ = rustix::thread::nanosleep(&time);
+}
+
 impl Interrupter {
     /// Of the calling thread.
     pub fn this_thread() -> Interrupter {
@@ -54,5 +63,30 @@ impl Interrupter {
         let process = rustix::process::getpid().as_raw_pid();
         // SAFETY: tgkill(2) with numbers; a thread that is gone gives ESRCH.
         unsafe { libc::syscall(libc::SYS_tgkill, process, self.0, SIGNAL as i32) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounded::Bound;
+    use std::sync::mpsc;
+
+    #[test]
+    fn an_interrupt_ends_a_nap() {
+        let _bound = Bound::new();
+        install().unwrap();
+        let (says, hears) = mpsc::channel();
+        let sleeping = std::thread::spawn(move || {
+            says.send(Interrupter::this_thread()).unwrap();
+            nap(Duration::MAX);
+        });
+        let thread = hears.recv().unwrap();
+        // One that comes before the sleep has begun is missed.
+        while !sleeping.is_finished() {
+            thread.interrupt();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        sleeping.join().unwrap();
     }
 }

@@ -37,7 +37,9 @@ pub use address::{
 };
 pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
 pub use claims::Claims;
-pub use descriptors::{allow_descriptors, inherited, most_descriptors, stdout_to_stderr};
+pub use descriptors::{
+    allow_descriptors, inherited, most_descriptors, own_descriptors, stdout_to_stderr,
+};
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory, TOOL_VERSION, available_memory, boot};
 pub use files::{open_file, open_file_to_lock, read_file, read_text};

@@ -2,10 +2,15 @@
 //! process only provides the memory.
 
 use super::{Ended, LoopContext};
+use crate::host::interrupt::nap;
 use crate::transport::Endpoint;
 use std::time::{Duration, Instant};
 
-/// Between two looks of an end that has nothing to do.
+/// Between two looks of an end that has nothing to do, where nobody interrupts it. Each wakes its
+/// CPU, on which the operations may be carried out.
+const NAP: Duration = Duration::from_millis(100);
+
+/// The same of an end whose library carries out the operations, in calls.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The end whose memory is used: it waits until the other has finished, and shows that it is alive.
@@ -28,7 +33,7 @@ pub fn memory<E: Endpoint, W, C>(context: LoopContext<'_, '_, E, W, C>) -> Ended
                 endpoint.progress();
             }
         } else {
-            std::thread::sleep(LOOK);
+            nap(NAP);
         }
     }
 }

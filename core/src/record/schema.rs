@@ -423,6 +423,9 @@ pub struct Usage {
     pub pinned: bool,
     /// Whether the sample memory was locked.
     pub locked: bool,
+    /// Whether each thread had a table of file descriptors of its own; `false` in older records.
+    #[serde(default)]
+    pub own_descriptors: bool,
     /// Effective settings of the endpoint, as the system reports them: name, value.
     #[serde(alias = "granted")]
     pub effective_settings: BTreeMap<String, String>,

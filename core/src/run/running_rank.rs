@@ -46,6 +46,7 @@ impl ThreadResult {
             pinned: Ok(()),
             shares_cpu: false,
             locked: Ok(()),
+            own_descriptors: true,
             span: Default::default(),
             noise: None,
             overhead: Vec::new(),

@@ -43,6 +43,7 @@ pub(super) fn usage(parts: &[ThreadResult]) -> Usage {
         page_faults: used.page_faults,
         pinned: all(|outcome| outcome.pinned.is_ok()),
         locked: all(|outcome| outcome.locked.is_ok()),
+        own_descriptors: all(|outcome| outcome.own_descriptors),
         effective_settings: in_common(parts),
         final_counters: map_of(counters.into_iter().map(|(name, it)| (name, it.to_string()))),
     }

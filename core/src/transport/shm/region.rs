@@ -121,7 +121,8 @@ impl Region {
     /// Where another process of this user can open it, as long as this end has it.
     pub fn path(&self) -> String {
         let number = self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        format!("/proc/{}/fd/{number}", std::process::id())
+        // Of the thread, whose descriptors may not be those of its process.
+        format!("/proc/{}/fd/{number}", rustix::thread::gettid())
     }
 
     /// Maps what the other end has made.
