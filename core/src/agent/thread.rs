@@ -188,12 +188,13 @@ impl RoleRunner {
     fn round(self) -> Result<(), AgentError> {
         let (clock, time) = self.clock();
         let (case, assignment) = (&*self.case, &*self.assignment);
-        let own_descriptors = self.takes_own_descriptors();
         let pinned = match self.cpu() {
             Some(cpu) => host::pin_to(cpu),
             None => Err("no CPU was free for it".to_string()),
         };
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
+        // After that: the main thread gets this memory when the round is over, and closes it.
+        let own_descriptors = self.takes_own_descriptors();
         let locked = host::lock(arena.writer().0);
         let claims = self.claims();
         let context = self.context(&time, arena.capacity() as u64);
