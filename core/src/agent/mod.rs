@@ -7,6 +7,7 @@
 mod channel;
 mod clock_answers;
 pub mod connections;
+mod device_stamps;
 pub mod error;
 pub mod execution;
 mod host_probe;

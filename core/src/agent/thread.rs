@@ -5,15 +5,13 @@
 //! `ThreadReport`).
 
 use crate::agent::connections::{self, Connections};
+use crate::agent::device_stamps::{by_device, read_device};
 use crate::agent::error::{AgentError, unable};
 use crate::agent::execution::{PatternExecution, RoleLoop, ThreadContext};
 use crate::agent::rehearse;
 use crate::agent::setup::setup;
 use crate::clock::exchange::Local;
-use crate::clock::{
-    AnyClock, Clock, DeviceLine, DeviceReading, DeviceStamps, TickSpan, Ticks, Timebase,
-    epoch_of_day,
-};
+use crate::clock::{AnyClock, Clock, TickSpan, Ticks, Timebase, epoch_of_day};
 use crate::control::protocol::*;
 use crate::host::interrupt::Interrupter;
 use crate::host::{self, Claims, Noise, ResourceUse};
@@ -24,10 +22,9 @@ use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
 use crate::loops::{Loop, LoopContext};
 use crate::maps::map_of;
 use crate::plan::Case;
-use crate::sample::arena::{Arena, Row};
+use crate::sample::arena::Arena;
 use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::signal::TimeOfDay;
-use crate::transport::counter::CounterValue;
 use crate::transport::{Blob, Rank, Role, Setup};
 use crate::units::Span;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -175,6 +172,11 @@ impl RoleRunner {
         }
     }
 
+    /// Binds it to its CPU.
+    fn pin(&self) -> Result<(), String> {
+        host::pin_to(self.cpu().ok_or("no CPU was free for it")?)
+    }
+
     /// Leaves the descriptors of the other threads, which wait for it: what it measures then costs
     /// what it costs a program of one thread. Whether it could. Threads of one end have libraries in
     /// common that keep descriptors, and so have the rounds of a process that a launcher has
@@ -188,10 +190,7 @@ impl RoleRunner {
     fn round(self) -> Result<(), AgentError> {
         let (clock, time) = self.clock();
         let (case, assignment) = (&*self.case, &*self.assignment);
-        let pinned = match self.cpu() {
-            Some(cpu) => host::pin_to(cpu),
-            None => Err("no CPU was free for it".to_string()),
-        };
+        let pinned = self.pin();
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         // After that: the main thread gets this memory when the round is over, and closes it.
         let own_descriptors = self.takes_own_descriptors();
@@ -405,41 +404,6 @@ impl RoleRunner {
     }
 }
 
-/// Puts the adapter's stamps of completions, as this host's time, into the rows; what they may be
-/// wrong by. A row whose send has none has no time of completion: one clock is not mixed with
-/// another.
-fn stamp_completions(
-    rows: &mut [Row],
-    stamps: DeviceStamps<'_>,
-    first: DeviceReading,
-    last: DeviceReading,
-) -> Option<TickSpan> {
-    let line = DeviceLine::through(first, last, stamps.mask);
-    for (number, row) in rows.iter_mut().enumerate() {
-        let stamp = stamps.of_send.get(number).filter(|stamp| stamp.0 != 0);
-        row.complete = stamp.zip(line).map_or(Ticks(0), |(stamp, line)| line.host(*stamp));
-    }
-    line.map(|line| TickSpan(line.bound.ceil() as i64))
-}
-
-/// A reading of the adapter's clock, where it stamps completions.
-fn read_device(clock: AnyClock, connections: &Connections) -> Option<DeviceReading> {
-    let device = connections.device_clock()?;
-    DeviceReading::take(|| clock.now(), || device.now())
-}
-
-/// The same, and what the record says of it.
-fn by_device(
-    rows: &mut [Row],
-    stamps: DeviceStamps<'_>,
-    (first, last): (DeviceReading, DeviceReading),
-    time: &Timebase,
-) -> (String, CounterValue) {
-    let bound = stamp_completions(rows, stamps, first, last);
-    let bound = bound.map_or("unknown".into(), |ticks| time.span(ticks).to_string());
-    ("complete_clock_bound_ns".to_string(), CounterValue::Text(bound))
-}
-
 /// Ends the thread that stamps when it goes.
 struct Stamping(Arc<Stamper>);
 
@@ -454,7 +418,6 @@ impl Drop for Stamping {
 mod tests {
     use super::*;
     use crate::bounded::Bound;
-    use crate::clock::DeviceTicks;
 
     #[test]
     fn nobody_passes_the_barrier_before_all_have_come() {
@@ -477,26 +440,6 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(passed.load(Ordering::SeqCst), 3);
-    }
-
-    #[test]
-    fn an_adapter_s_stamps_become_times_of_completion_and_a_send_without_one_has_none() {
-        let reading = |host: u64, device: u64| DeviceReading {
-            before: Ticks(host),
-            device: DeviceTicks(device),
-            after: Ticks(host + 10),
-        };
-        let mut rows = vec![Row { complete: Ticks(77), ..Row::default() }; 3];
-        // One tick of the adapter for ten of the host.
-        let (first, last) = (reading(1000, 500), reading(11_000, 1500));
-        let of_send = [DeviceTicks(600), DeviceTicks(0)];
-        let stamps = DeviceStamps { mask: u64::MAX, of_send: &of_send };
-        assert_eq!(stamp_completions(&mut rows, stamps, first, last), Some(TickSpan(5)));
-        let complete: Vec<u64> = rows.iter().map(|row| row.complete.0).collect();
-        assert_eq!(complete, [2005, 0, 0]);
-        // A clock that stood still says nothing.
-        assert_eq!(stamp_completions(&mut rows, stamps, first, first), None);
-        assert!(rows.iter().all(|row| row.complete == Ticks(0)));
     }
 
     #[test]
