@@ -1,5 +1,5 @@
-//! Stamps that an adapter makes of completions, between two readings of its clock: after the loop they
-//! become the rows' times of completion.
+//! Stamps that an adapter makes of completions, between two readings of its clock: after the loop
+//! they become the rows' times of completion.
 
 use crate::agent::connections::Connections;
 use crate::clock::{

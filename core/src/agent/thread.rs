@@ -178,8 +178,8 @@ impl RoleRunner {
     }
 
     /// Leaves the descriptors of the other threads, which wait for it: what it measures then costs
-    /// what it costs a program of one thread. Whether it could. Threads of one end have libraries in
-    /// common that keep descriptors, and so have the rounds of a process that a launcher has
+    /// what it costs a program of one thread. Whether it could. Threads of one end have libraries
+    /// in common that keep descriptors, and so have the rounds of a process that a launcher has
     /// started.
     fn takes_own_descriptors(&self) -> bool {
         let is_alone = self.assignment.slots.len() == 1;
