@@ -89,8 +89,12 @@ impl Flow {
         let most = most.min(self.window - self.outstanding());
         let (first, check) = (self.sent, plan.check);
         let mut list = PostList { length: plan.size, burst: plan.burst, ..self.list };
-        let write = |slot: &mut [u8], place| payload::write(slot, first + place, check);
-        let posted = endpoint.post_list(&mut list, most, write);
+        // Told apart here, and not for each message: filling is a call, which takes registers.
+        let posted = if check {
+            endpoint.post_list(&mut list, most, |slot, place| payload::fill(slot, first + place))
+        } else {
+            endpoint.post_list(&mut list, most, |slot, place| payload::number(slot, first + place))
+        };
         self.sent = first + posted;
         self.list = list;
         posted

@@ -114,9 +114,16 @@ pub fn receiver<E: Endpoint, W: Waiter, C: Clock>(context: LoopContext<'_, '_, E
         let (before, check) = (count.messages, plan.check);
         let (mut received, mut next) = (before, highest);
         let ended = await_arrivals(scope, &mut drained, before, |until| {
-            waiter.next_each(endpoint, &mut events, scope, until, |message| {
-                take(message, check, &mut received, &mut next, recorder);
-            })
+            // Told apart here, not for each message: to verify is a call, which takes registers.
+            if check {
+                waiter.next_each(endpoint, &mut events, scope, until, |message| {
+                    take(message, true, &mut received, &mut next, recorder);
+                })
+            } else {
+                waiter.next_each(endpoint, &mut events, scope, until, |message| {
+                    take(message, false, &mut received, &mut next, recorder);
+                })
+            }
         });
         if let Some(ended) = ended {
             return ended;

@@ -331,6 +331,36 @@ mod tests {
         assert_eq!(named, [2, 3]);
     }
 
+    /// What one poll finds of messages of these lengths in slots of `size` bytes; all were sent.
+    fn found_of(size: usize, lengths: &[usize]) -> Vec<Vec<u8>> {
+        let setup =
+            |role| Setup { window: 8, ..Setup::new(role, Traffic::Forward, Wait::Busy, size) };
+        let region = Region::create(Layout::of(&setup(Role::Client))).unwrap();
+        let end = |role| ShmEndpoint::new(Arc::clone(&region), &setup(role));
+        let (mut sender, mut receiver) = (end(Role::Client), end(Role::Server));
+        for (number, length) in lengths.iter().enumerate() {
+            let slot = Slot::sending(number as u32);
+            for (at, byte) in sender.payload(slot).iter_mut().enumerate() {
+                *byte = (at + 100 * number) as u8;
+            }
+            assert_eq!(sender.post(slot, *length), Posted::Accepted);
+        }
+        let (mut events, mut found) = (Events::default(), Vec::new());
+        receiver.poll_each(&mut events, |message| found.push(message.to_vec()));
+        found
+    }
+
+    #[test]
+    fn messages_of_other_lengths_come_between_those_that_fill_their_slots() {
+        for size in [8, 9, 16, 64, 100] {
+            let lengths = [size, 3, size, size, 0, 8, size - 1, size];
+            let sent = lengths.iter().enumerate().map(|(number, length)| {
+                (0..*length).map(|at| (at + 100 * number) as u8).collect::<Vec<u8>>()
+            });
+            assert_eq!(found_of(size, &lengths), sent.collect::<Vec<_>>(), "slots of {size} B");
+        }
+    }
+
     #[test]
     fn an_end_that_sleeps_is_rung_after_a_burst_and_not_before() {
         let (mut sender, receiver) = ends(Wait::Block);

@@ -21,6 +21,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 /// Bytes of payload that share a cache line with the header.
 pub const INLINE: usize = 56;
 
+/// Bytes of the messages that a message rate is asked for, which have loops of their own.
+const WORD: usize = 8;
+
 /// The memory of one direction, as both processes see it.
 pub trait Memory {
     /// Number of cells, a power of two, at least 4.
@@ -161,18 +164,45 @@ impl<M: Memory> Producer<M> {
         slots: &mut Slots<'_>,
         length: usize,
         most: u64,
-        mut write: impl FnMut(&mut [u8], u64),
+        write: impl FnMut(&mut [u8], u64),
     ) -> u64 {
         if !self.has_room() {
             return 0;
         }
+        let count = most.min(self.cells - (self.next - self.taken));
+        if (slots.size, length) == (WORD, WORD) {
+            self.push_words(slots, count, write);
+        } else {
+            self.push_alike(slots, slots.size, length, count, write);
+        }
+        self.next += count;
+        count
+    }
+
+    /// Hands over messages of a word. The compiler knows their length here, so the copy is one
+    /// store, nothing is called between two messages, and all that they need stays in registers. Out of
+    /// line, since what stands around would take those.
+    #[inline(never)]
+    fn push_words(&self, slots: &mut Slots<'_>, count: u64, write: impl FnMut(&mut [u8], u64)) {
+        self.push_alike(slots, WORD, WORD, count, write);
+    }
+
+    /// Hands over messages for which there is room; their slots have `size` bytes.
+    #[inline(always)]
+    fn push_alike(
+        &self,
+        slots: &mut Slots<'_>,
+        size: usize,
+        length: usize,
+        count: u64,
+        mut write: impl FnMut(&mut [u8], u64),
+    ) {
         // All in registers: an atomic access would have what stands in memory read again.
         let memory = self.memory.in_registers();
         let (first, mask) = (self.next, self.cells - 1);
-        let pushed = most.min(self.cells - (first - self.taken));
-        let Slots { memory: bytes, size, next: slot } = slots;
-        let (size, mut at) = (*size, *slot * *size);
-        for place in 0..pushed {
+        let Slots { memory: bytes, next: slot, .. } = slots;
+        let mut at = *slot * size;
+        for place in 0..count {
             let message = &mut bytes[at..at + size];
             write(message, place);
             let cell = (first + place) & mask;
@@ -185,8 +215,6 @@ impl<M: Memory> Producer<M> {
             }
         }
         *slot = at / size;
-        self.next = first + pushed;
-        pushed
     }
 
     /// Whether a message fits. Reads the consumer's cache line only when the ring looks full.
@@ -254,34 +282,74 @@ impl<M: Memory> Consumer<M> {
         most: usize,
         mut took: impl FnMut(usize, &[u8]),
     ) -> usize {
-        // All in registers: an atomic access would have what stands in memory read again.
-        let memory = self.memory.in_registers();
-        let (first, mask) = (self.next, self.mask);
         let mut rest = messages;
         let mut place = 0;
-        while place < most && rest.len() >= size {
-            let number = first + place as u64;
-            // Acquire: its payload is there, too.
-            let header = memory.header(number & mask).load(Ordering::Acquire);
-            // Mostly all have one length, and nothing else has to be asked of a header.
-            let length = match header == header_of(number, size) {
-                true => size,
-                false => match length_in(header, number) {
-                    Some(length) => length.min(size),
-                    None => break,
-                },
+        loop {
+            place = match size {
+                WORD => self.pop_words(&mut rest, place, most, &mut took),
+                _ => self.pop_alike(&mut rest, size, place, most, &mut took),
             };
-            let (message, behind) = rest.split_at_mut(size);
-            memory.read(number & mask, &mut message[..length]);
+            if place == most || rest.len() < size {
+                break;
+            }
+            // None is there, or one of another length.
+            let Some(length) = self.length_of(self.next) else { break };
+            let length = length.min(size);
+            let (message, behind) = std::mem::take(&mut rest).split_at_mut(size);
+            self.memory.read(self.next & self.mask, &mut message[..length]);
+            self.next += 1;
             took(place, &message[..length]);
             rest = behind;
             place += 1;
         }
-        self.next = first + place as u64;
         if place == most {
             // More is likely to be there.
-            memory.fetch(self.next & mask, most as u64);
+            self.memory.fetch(self.next & self.mask, most as u64);
         }
+        place
+    }
+
+    /// Takes messages of a word: out of line, as [`Producer::push_words`].
+    #[inline(never)]
+    fn pop_words(
+        &mut self,
+        messages: &mut &mut [u8],
+        place: usize,
+        most: usize,
+        took: impl FnMut(usize, &[u8]),
+    ) -> usize {
+        self.pop_alike(messages, WORD, place, most, took)
+    }
+
+    /// Takes messages of exactly `size` bytes, the first as number `place` of this poll; the number
+    /// of the next. Mostly all have one length, and nothing else has to be asked of a header.
+    #[inline(always)]
+    fn pop_alike(
+        &mut self,
+        messages: &mut &mut [u8],
+        size: usize,
+        mut place: usize,
+        most: usize,
+        mut took: impl FnMut(usize, &[u8]),
+    ) -> usize {
+        // All in registers: an atomic access would have what stands in memory read again.
+        let memory = self.memory.in_registers();
+        let (mut number, mask) = (self.next, self.mask);
+        let mut rest = std::mem::take(messages);
+        while place < most && rest.len() >= size {
+            // Acquire: its payload is there, too.
+            if memory.header(number & mask).load(Ordering::Acquire) != header_of(number, size) {
+                break;
+            }
+            let (message, behind) = rest.split_at_mut(size);
+            memory.read(number & mask, message);
+            took(place, message);
+            rest = behind;
+            place += 1;
+            number += 1;
+        }
+        *messages = rest;
+        self.next = number;
         place
     }
 
