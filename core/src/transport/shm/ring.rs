@@ -180,8 +180,8 @@ impl<M: Memory> Producer<M> {
     }
 
     /// Hands over messages of a word. The compiler knows their length here, so the copy is one
-    /// store, nothing is called between two messages, and all that they need stays in registers. Out of
-    /// line, since what stands around would take those.
+    /// store, nothing is called between two messages, and all that they need stays in registers.
+    /// Out of line, since what stands around would take those.
     #[inline(never)]
     fn push_words(&self, slots: &mut Slots<'_>, count: u64, write: impl FnMut(&mut [u8], u64)) {
         self.push_alike(slots, WORD, WORD, count, write);
