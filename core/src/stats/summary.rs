@@ -34,8 +34,8 @@ pub fn summarize<R: AsRef<[f64]>>(rounds: &[R], threshold_ns: f64) -> Summary {
     assemble(&Pooled(runs), &means, (mean, sd), threshold_ns, Reading::default(), effective)
 }
 
-/// The mean of the finite samples of a round. Out of line: in line, the figures of 10^7 samples took
-/// 1.18 s instead of 0.77 (`bench/stats.rs`).
+/// The mean of the finite samples of a round. Out of line: in line, the figures of 10^7 samples
+/// took 1.18 s instead of 0.77 (`bench/stats.rs`).
 #[inline(never)]
 fn mean_of_finite(samples: &[f64]) -> f64 {
     mean_sd(samples.iter().copied().filter(|x| x.is_finite())).0
