@@ -9,17 +9,18 @@ use super::samples::{COLUMNS, GROUP_ROWS, GROUPS, ROUND_ROWS, SCHEMA, VERSION, s
 use crate::host::open_file;
 use crate::sample::{Flags, RoundSamples, Sample};
 use parquet::basic::{Compression, Encoding};
-use parquet::column::reader::get_typed_column_reader;
+use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
-use parquet::file::reader::{ChunkReader, FileReader, Length, RowGroupReader};
-use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Longest footer that is read: [`GROUPS`] groups of 11 columns at about 1 KiB each, twice.
 const FOOTER_LIMIT: u64 = 16 << 20;
@@ -35,7 +36,8 @@ pub(super) type RowsByRound = BTreeMap<(u32, u32), u64>;
 
 /// A `samples.parquet` that is open for reading.
 pub struct SampleReader {
-    file: SerializedFileReader<Guarded>,
+    file: Arc<Guarded>,
+    meta: ParquetMetaData,
     path: PathBuf,
     /// The next row group; none has such a number after an error.
     next: usize,
@@ -51,21 +53,19 @@ impl SampleReader {
         let meta = file.metadata().map_err(failed)?;
         let guarded = Guarded { file, length: meta.len() };
         check_footer(path, &guarded)?;
-        let file = decode(path, || SerializedFileReader::new(guarded))?;
-        check(file.metadata(), meta.len()).map_err(|why| RecordError::samples(path, why))?;
-        let path = path.to_path_buf();
-        Ok(SampleReader { file, path, next: 0, ahead: None })
+        let meta = decode(path, || ParquetMetaDataReader::new().parse_and_finish(&guarded))?;
+        check(&meta, guarded.length).map_err(|why| RecordError::samples(path, why))?;
+        let (file, path) = (Arc::new(guarded), path.to_path_buf());
+        Ok(SampleReader { file, meta, path, next: 0, ahead: None })
     }
 
     /// How many rows each round has.
     pub(super) fn rows_by_round(&self) -> Result<RowsByRound, RecordError> {
         let mut rows = RowsByRound::new();
-        for index in 0..self.file.num_row_groups() {
-            let (round, count) = decode(&self.path, || {
-                let group = self.file.get_row_group(index)?;
-                let count = u64::try_from(group.metadata().num_rows())?;
-                Ok((round_of(group.as_ref())?, count))
-            })?;
+        for meta in self.meta.row_groups() {
+            let group = Group { file: &self.file, meta };
+            let read = || Ok((group.round()?, group.rows()? as u64));
+            let (round, count) = decode(&self.path, read)?;
             *rows.entry(round).or_default() += count;
         }
         Ok(rows)
@@ -78,8 +78,9 @@ impl SampleReader {
         if let Some(part) = self.ahead.take() {
             return Some(Ok(part));
         }
-        while self.next < self.file.num_row_groups() {
-            let read = decode(&self.path, || read_group(&self.file, self.next));
+        while let Some(meta) = self.meta.row_groups().get(self.next) {
+            let group = Group { file: &self.file, meta };
+            let read = decode(&self.path, || group.samples());
             self.next = if read.is_ok() { self.next + 1 } else { usize::MAX };
             if !read.as_ref().is_ok_and(|part| part.samples.is_empty()) {
                 return Some(read);
@@ -238,82 +239,91 @@ fn check_group(group: &RowGroupMetaData, length: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn read_group(
-    file: &SerializedFileReader<Guarded>,
-    index: usize,
-) -> Result<RoundSamples, ParquetError> {
-    let group = file.get_row_group(index)?;
-    let group = group.as_ref();
-    let (run, round) = round_of(group)?;
-    let thread = column::<Int32Type>(group, 2)?;
-    let sequence = column::<Int64Type>(group, 3)?;
-    let size = column::<Int32Type>(group, 4)?;
-    let stamps = (5..10).map(|index| stamps(group, index)).collect::<Result<Vec<_>, _>>()?;
-    let flags = column::<Int32Type>(group, 10)?;
-    let sample = |row: usize| {
-        let thread = u32::try_from(thread[row]).map_err(|_| wrong("a thread below 0"))?;
-        let sequence =
-            u64::try_from(sequence[row]).map_err(|_| wrong("a sequence number below 0"))?;
-        let size = u32::try_from(size[row]).map_err(|_| wrong("a size below 0"))?;
-        let flags = Flags(flags[row].cast_unsigned());
-        let stamps = std::array::from_fn(|kind| stamps[kind][row]);
-        Ok(Sample::new(sequence, size, stamps, flags).of_thread(thread))
-    };
-    // All columns are as long as the group.
-    let samples = (0..sequence.len()).map(sample).collect::<Result<_, ParquetError>>()?;
-    Ok(RoundSamples { run, round, samples })
+/// A row group of a file that was checked.
+struct Group<'a> {
+    file: &'a Arc<Guarded>,
+    meta: &'a RowGroupMetaData,
 }
 
-/// The run and the round of a row group.
-fn round_of(group: &dyn RowGroupReader) -> Result<(u32, u32), ParquetError> {
-    Ok((constant(group, 0)?, constant(group, 1)?))
+impl Group<'_> {
+    fn rows(&self) -> Result<usize, ParquetError> {
+        Ok(usize::try_from(self.meta.num_rows())?)
+    }
+
+    /// The run and the round that its samples belong to.
+    fn round(&self) -> Result<(u32, u32), ParquetError> {
+        Ok((self.constant(0)?, self.constant(1)?))
+    }
+
+    fn samples(&self) -> Result<RoundSamples, ParquetError> {
+        let (run, round) = self.round()?;
+        let thread = self.column::<Int32Type>(2)?;
+        let sequence = self.column::<Int64Type>(3)?;
+        let size = self.column::<Int32Type>(4)?;
+        let stamps = (5..10).map(|index| self.stamps(index)).collect::<Result<Vec<_>, _>>()?;
+        let flags = self.column::<Int32Type>(10)?;
+        let sample = |row: usize| {
+            let thread = u32::try_from(thread[row]).map_err(|_| wrong("a thread below 0"))?;
+            let sequence =
+                u64::try_from(sequence[row]).map_err(|_| wrong("a sequence number below 0"))?;
+            let size = u32::try_from(size[row]).map_err(|_| wrong("a size below 0"))?;
+            let flags = Flags(flags[row].cast_unsigned());
+            let stamps = std::array::from_fn(|kind| stamps[kind][row]);
+            Ok(Sample::new(sequence, size, stamps, flags).of_thread(thread))
+        };
+        // All columns are as long as the group.
+        let samples = (0..sequence.len()).map(sample).collect::<Result<_, ParquetError>>()?;
+        Ok(RoundSamples { run, round, samples })
+    }
+
+    /// A column that has the same value in all rows, 0 or above.
+    fn constant(&self, index: usize) -> Result<u32, ParquetError> {
+        let values = self.column::<Int32Type>(index)?;
+        let first = values.first().copied().unwrap_or(0);
+        let is_one = values.iter().all(|&v| v == first);
+        ensure!(is_one, wrong("a row group mixes rounds: expected one round in each"));
+        u32::try_from(first).map_err(|_| wrong("a run, round or size below 0"))
+    }
+
+    /// A column of stamps: null becomes NaN.
+    fn stamps(&self, index: usize) -> Result<Vec<f64>, ParquetError> {
+        let mut levels = Vec::new();
+        let mut values = self.values::<DoubleType>(index, Some(&mut levels))?.into_iter();
+        let stamp = |level| if level == 1 { values.next().unwrap_or(f64::NAN) } else { f64::NAN };
+        Ok(levels.into_iter().map(stamp).collect())
+    }
+
+    /// A column without nulls, as long as the group.
+    fn column<T: DataType>(&self, index: usize) -> Result<Vec<T::T>, ParquetError> {
+        self.values::<T>(index, None)
+    }
+
+    /// The values of a column, and whether (1) or not (0) each row has one, where it may have none.
+    ///
+    /// The library's own readers of files and row groups would bring those of all other types.
+    fn values<T: DataType>(
+        &self,
+        index: usize,
+        mut levels: Option<&mut Vec<i16>>,
+    ) -> Result<Vec<T::T>, ParquetError> {
+        let (rows, column) = (self.rows()?, self.meta.column(index));
+        let pages = SerializedPageReader::new(Arc::clone(self.file), column, rows, None)?;
+        let mut reader = ColumnReaderImpl::<T>::new(column.column_descr_ptr(), Box::new(pages));
+        let mut values = Vec::new();
+        let (records, read, _) =
+            reader.read_records(rows, levels.as_deref_mut(), None, &mut values)?;
+        let (said, present) = levels.map_or((rows, rows), |levels| {
+            (levels.len(), levels.iter().filter(|level| **level == 1).count())
+        });
+        let is_whole =
+            records == rows && said == rows && read == present && values.len() == present;
+        ensure!(is_whole, wrong("a column is shorter than its row group"));
+        Ok(values)
+    }
 }
 
 fn wrong(why: &str) -> ParquetError {
     ParquetError::General(why.to_string())
-}
-
-/// A column that has the same value in all rows of a group, 0 or above.
-fn constant(group: &dyn RowGroupReader, index: usize) -> Result<u32, ParquetError> {
-    let values = column::<Int32Type>(group, index)?;
-    let first = values.first().copied().unwrap_or(0);
-    let is_one = values.iter().all(|&v| v == first);
-    ensure!(is_one, wrong("a row group mixes rounds: expected one round in each"));
-    u32::try_from(first).map_err(|_| wrong("a run, round or size below 0"))
-}
-
-/// A column without nulls, as long as its group.
-fn column<T: DataType>(
-    group: &dyn RowGroupReader,
-    index: usize,
-) -> Result<Vec<T::T>, ParquetError> {
-    values::<T>(group, index, None)
-}
-
-/// The values of a column, and whether (1) or not (0) each row has one, where it may have none.
-fn values<T: DataType>(
-    group: &dyn RowGroupReader,
-    index: usize,
-    mut levels: Option<&mut Vec<i16>>,
-) -> Result<Vec<T::T>, ParquetError> {
-    let rows = usize::try_from(group.metadata().num_rows())?;
-    let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
-    let mut values = Vec::new();
-    let (records, read, _) = reader.read_records(rows, levels.as_deref_mut(), None, &mut values)?;
-    let (said, present) = levels.map_or((rows, rows), |levels| {
-        (levels.len(), levels.iter().filter(|level| **level == 1).count())
-    });
-    let is_whole = records == rows && said == rows && read == present && values.len() == present;
-    ensure!(is_whole, wrong("a column is shorter than its row group"));
-    Ok(values)
-}
-
-/// A column of stamps: null becomes NaN.
-fn stamps(group: &dyn RowGroupReader, index: usize) -> Result<Vec<f64>, ParquetError> {
-    let mut levels = Vec::new();
-    let mut values = values::<DoubleType>(group, index, Some(&mut levels))?.into_iter();
-    let stamp = |level| if level == 1 { values.next().unwrap_or(f64::NAN) } else { f64::NAN };
-    Ok(levels.into_iter().map(stamp).collect())
 }
 
 /// The file, with a look at each page's header before the library unpacks the page by it.

@@ -45,7 +45,10 @@ fn sources() -> Vec<Source> {
         include_str!("../../../tests/support/sources/ramcloud.json"),
         include_str!("../../../tests/support/sources/villas.json"),
     ];
-    texts.iter().flat_map(|text| serde_json::from_str::<Vec<Source>>(text).unwrap()).collect()
+    texts
+        .iter()
+        .flat_map(|text| serde_json::from_slice::<Vec<Source>>(text.as_bytes()).unwrap())
+        .collect()
 }
 
 /// The plan of a shipped study.
