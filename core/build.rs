@@ -1,20 +1,16 @@
-//! Compresses the object of the programs that stamp in the kernel: it is mostly types and
-//! relocations, and takes a fifth so.
+//! Compresses what the program has in it: the studies, the published figures, and the object of the
+//! programs that stamp in the kernel, which is mostly types and relocations.
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
+#[path = "build/pack.rs"]
+mod pack;
+
 use std::error::Error;
-use std::fs::File;
-use std::path::Path;
 
 const OBJECT: &str = "src/host/trace/stamps.bpf.o";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={OBJECT}");
-    let folder = std::env::var("OUT_DIR")?;
-    let file = File::create(Path::new(&folder).join("stamps.bpf.o.z"))?;
-    let mut encoder = ZlibEncoder::new(file, Compression::best());
-    std::io::copy(&mut File::open(OBJECT)?, &mut encoder)?;
-    encoder.finish()?;
-    Ok(())
+    pack::compressed("stamps.bpf.o.z", &std::fs::read(OBJECT)?)?;
+    pack::texts("studies.z", "studies", &["toml"])?;
+    pack::texts("references.z", "references", &["toml"])
 }

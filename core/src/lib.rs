@@ -25,6 +25,9 @@ pub mod maps;
 #[doc(hidden)]
 pub mod order;
 
+#[doc(hidden)]
+pub mod shipped;
+
 pub mod units;
 
 pub mod options;

@@ -4,7 +4,7 @@
 use super::refuse;
 use crate::host;
 use crate::plan::pairs::HERE;
-use crate::plan::studies;
+use crate::shipped::STUDIES;
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
@@ -80,7 +80,7 @@ fn of_argument(argument: clap::Arg) -> clap::Arg {
         "interface" => |typed| among(names_in("/sys/class/net"), typed),
         "device" => |typed| among(names_in("/sys/class/infiniband"), typed),
         "STUDY" => |typed| {
-            let shipped = studies::SHIPPED.iter().map(|(name, _)| (*name).to_owned());
+            let shipped = STUDIES.iter().map(|(name, _)| (*name).to_owned());
             let files = PathCompleter::file().complete(typed);
             among(shipped, typed).into_iter().chain(files).collect()
         },

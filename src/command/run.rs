@@ -16,7 +16,6 @@ use crate::options::{UsageError, each_once, refuse};
 use crate::pattern::registry;
 use crate::plan::reference::{self, Lack, Machine};
 use crate::plan::request::{MOST_THREADS, check_cpus};
-use crate::plan::studies::SHIPPED;
 use crate::plan::study::file::{self, GraphAsked, ReferenceAsked, StudyFile};
 use crate::plan::study::{self, Graph, Study};
 use crate::plan::written::{LONGEST, Misplaced};
@@ -25,6 +24,7 @@ use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
 use crate::report::model::{OfRun, Rank, Table, prose, text};
 use crate::report::table;
+use crate::shipped::STUDIES;
 use crate::transport::{Interfaces, TransportKind, congestion_available};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -136,7 +136,7 @@ impl OfRun for Shipped {}
 
 fn list() -> Result<Exit, CommandError> {
     let mut all = Vec::new();
-    for (name, text) in SHIPPED {
+    for &(name, text) in STUDIES.iter() {
         let parsed = file::parse(&registry::names(), name, text).map_err(Box::new)?;
         all.push(Shipped(name, parsed.title));
     }
@@ -150,10 +150,10 @@ fn list() -> Result<Exit, CommandError> {
 
 /// The file and the text of a study: a shipped one, or a file.
 fn find(name: &str) -> Result<(String, String), CommandError> {
-    if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+    if let Some((name, text)) = STUDIES.iter().find(|(shipped, _)| *shipped == name) {
         return Ok((format!("studies/{name}.toml"), (*text).to_owned()));
     }
-    let names = SHIPPED.map(|(name, _)| name).join(", ");
+    let names = Vec::from_iter(STUDIES.iter().map(|(name, _)| *name)).join(", ");
     let text = read("study", Path::new(name), &names).map_err(UsageError)?;
     Ok((name.to_owned(), text))
 }
@@ -306,11 +306,11 @@ fn publication(
     asked: &ReferenceAsked,
 ) -> Result<reference::Publication, Box<Misplaced>> {
     let (name, place) = (asked.file.0.as_str(), &asked.file.1);
-    if let Some((name, text)) = reference::SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+    if let Some((name, text)) = reference::shipped().find(|(shipped, _)| *shipped == name) {
         return Ok(reference::parse(&format!("references/{name}.toml"), text)?);
     }
     let wrong = |sentence: String| Box::new(parsed.written.wrong(place, sentence));
-    let shipped = reference::SHIPPED.map(|(name, _)| name).join(", ");
+    let shipped = Vec::from_iter(reference::shipped().map(|(name, _)| name)).join(", ");
     if !name.ends_with(".toml") {
         return Err(wrong(format!(
             "unknown reference '{name}': use {shipped}, or the path of a .toml file"

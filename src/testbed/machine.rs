@@ -5,6 +5,7 @@ use super::tools::{self, last_words, private_folder, start};
 use super::{MachineRequest, job};
 use crate::host::child::OwnedChild;
 use fs_err as fs;
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -56,6 +57,8 @@ pub struct Machine {
     control: UnixStream,
     _child: OwnedChild,
     folder: TempDir,
+    /// Bytes on its console before its command began.
+    booted: Cell<usize>,
 }
 
 impl Machine {
@@ -80,23 +83,35 @@ impl Machine {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let _child = OwnedChild(start(&mut command)?);
         let (number, own) = (spec.number, control.try_clone()?);
-        let machine = Machine { number, control: own, _child, folder };
+        let machine = Machine { number, control: own, _child, folder, booted: Cell::new(0) };
         Ok((machine, [control, out, err]))
     }
 
     /// Lets its command begin. One that is gone is noticed by its port.
     pub fn begin(&self) {
+        self.booted.set(self.read("console").len());
         let _ = (&self.control).write_all(b"go\n");
     }
 
     /// An error with the last words of the emulator and of the console.
     pub fn fault(&self, what: &str) -> io::Error {
-        let read = |name| fs::read(self.folder.path().join(name)).unwrap_or_default();
-        let mut words = ["said", "console"].map(|name| last_words(&read(name))).to_vec();
+        let mut words = ["said", "console"].map(|name| last_words(&self.read(name))).to_vec();
         words.retain(|words| !words.is_empty());
         let output = if words.is_empty() { "" } else { "; its output: " };
         let words = words.join("; ");
         io::Error::other(format!("the testbed's machine {} {what}{output}{words}", self.number))
+    }
+
+    /// The last words of its kernel since its command began: a CPU that hangs, a fault.
+    pub fn kernel_words(&self) -> Option<String> {
+        let console = self.read("console");
+        let words = last_words(console.get(self.booted.get()..)?);
+        (!words.is_empty()).then_some(words)
+    }
+
+    /// What is in a file of its folder.
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.folder.path().join(name)).unwrap_or_default()
     }
 }
 

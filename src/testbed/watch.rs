@@ -82,6 +82,13 @@ pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> io::Resul
     }
     let mut watch = Watch { machines: &machines, news, tell, ready: 0, began: None };
     let ended = watch.until_the_end(&signal, wanted.timeout.duration());
+    if !matches!(ended, Ok(Ended::Exited(0))) {
+        for (machine, words) in
+            machines.iter().filter_map(|one| one.kernel_words().map(|w| (one, w)))
+        {
+            tell(&format!("the kernel of machine {} said: {words}", machine.number));
+        }
+    }
     drop(machines);
     // The ports are closed now: what the machines wrote before their end is passed on whole.
     readers.into_iter().for_each(|reader| drop(reader.join()));

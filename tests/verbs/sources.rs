@@ -1,4 +1,5 @@
-//! What a device grants to the shipped studies is what their sources had.
+//! What is granted to the shipped studies is what their sources had: by a device, and by sockets,
+//! which need none.
 
 use super::bounded::output;
 use super::{has_device, program};
@@ -8,6 +9,8 @@ fn sources() -> Vec<Value> {
     let texts = [
         include_str!("../support/sources/dabc.json"),
         include_str!("../support/sources/gamess.json"),
+        include_str!("../support/sources/homa.json"),
+        include_str!("../support/sources/mpi.json"),
         include_str!("../support/sources/potter.json"),
         include_str!("../support/sources/ramcloud.json"),
         include_str!("../support/sources/villas.json"),
@@ -98,26 +101,60 @@ const STREAMS: &[Part] = &[
             ("[100, \"1k\", \"10k\", \"25k\", \"50k\", \"100k\"]", "\"25k\""),
         ],
     ),
-    Part("villas/decomposition", "adapters", &[]),
+    Part("villas/decomposition", "verbs,adapters", &[]),
 ];
 
-const SERVERS: &[Part] = &[Part(
-    "ramcloud/many-clients",
-    "verbs 24 shared,verbs 48 shared",
-    &[("[1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64]", "4"), ("threads = 4", "threads = 1")],
-)];
+const SERVERS: &[Part] = &[
+    Part(
+        "ramcloud/many-clients",
+        "verbs 24 shared,verbs 48 shared,verbs 24 own",
+        &[FOUR_CLIENTS, ("threads = 4", "threads = 1")],
+    ),
+    Part(
+        "ramcloud/under-load",
+        "verbs TX 8 RX 24,verbs TX 32 RX 24,verbs TX 64 RX 24,verbs TX 8 RX 48,verbs TX 32 RX 48,\
+         verbs TX 64 RX 48",
+        &[FOUR_CLIENTS],
+    ),
+];
+const FOUR_CLIENTS: (&str, &str) = ("[1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64]", "4");
 
 /// The slots of 8 Gb/s are hardware's; four nodes share the processor of an emulated machine.
 const NODES: &[Part] = &[
     Part("dabc/messages", "", &[ONE_SIZE, SLOWLY]),
     Part("dabc/rdma", "", &[ONE_SIZE, SLOWLY]),
     Part("dabc/chaotic", "", &[ONE_SIZE]),
+    Part("dabc/scheduled-or-chaotic", "", &[ONE_SIZE, SLOWLY]),
+    Part("dabc/over-time", "", &[("time = \"5s\"", "time = \"1s\"")]),
 ];
 const ONE_SIZE: (&str, &str) = ("\"1KiB..128KiB*2\"", "4096");
 const SLOWLY: (&str, &str) = ("\"8gbit\"", "\"10mbit\"");
 
-const ALL: [&[Part]; 9] =
-    [BURSTS, INLINE, ROUND_TRIPS, SIZES, DATAGRAMS, TO_8_MIB, STREAMS, SERVERS, NODES];
+/// What no RDMA device is needed for.
+const SOCKETS: &[Part] = &[
+    Part("gamess/ipoib-latency", "", &[("\"4..32KiB*2\"", "64")]),
+    Part("gamess/ipoib-throughput", "", &[("\"4..32KiB*2\"", "64")]),
+    Part("homa/congestion", "cubic,reno", &[]),
+    Part("homa/polling", "", &[]),
+    Part("homa/workloads", "W2 TCP,W3 TCP,W4 TCP,W5 TCP", &[]),
+];
+
+/// What needs a module of the kernel beside.
+const DCTCP: &[Part] = &[Part("homa/workloads", "W2 DCTCP,W3 DCTCP,W4 DCTCP,W5 DCTCP", &[])];
+
+const ALL: [&[Part]; 11] = [
+    BURSTS,
+    INLINE,
+    ROUND_TRIPS,
+    SIZES,
+    DATAGRAMS,
+    TO_8_MIB,
+    STREAMS,
+    SERVERS,
+    NODES,
+    SOCKETS,
+    DCTCP,
+];
 
 /// The text of a study with one round: all are granted the same.
 fn one_round(text: &str) -> String {
@@ -159,25 +196,39 @@ fn check(study: &str, record: &Value, series: &Value, sources: &[Value]) -> usiz
         source["study"] == study && all.is_none_or(|all| all.iter().any(|one| one == name))
     };
     let source = sources.iter().find(covers).unwrap_or_else(|| panic!("{study}: {name}"));
-    let expected = source["granted"].as_object().unwrap();
+    let mut checked = 0;
     for number in series["cases"].as_array().unwrap() {
         let run = &record["runs"][number.as_u64().unwrap() as usize];
-        for round in run["rounds"].as_array().unwrap() {
-            let granted = &round["client"]["effective_settings"];
-            for (setting, value) in expected {
-                let label = run["label"].as_str().unwrap();
-                assert_eq!(granted[setting], *value, "{study}: {label}: {setting} in {granted}");
+        let label = run["label"].as_str().unwrap();
+        for (end, key) in [("client", "granted"), ("server", "granted_server")] {
+            let mut expected = source[key].as_object().cloned().unwrap_or_default();
+            // A series that is called after a service is granted it.
+            let first = name.split(' ').next().unwrap_or_default();
+            if ["RC", "UC", "UD"].contains(&first) {
+                expected.insert("service".into(), first.to_lowercase().into());
             }
+            for round in run["rounds"].as_array().unwrap() {
+                let granted = &round[end]["effective_settings"];
+                for (setting, value) in &expected {
+                    let place = format!("{study}: {label}: {setting} of the {end}");
+                    assert_eq!(granted[setting], *value, "{place} in {granted}");
+                }
+            }
+            checked += expected.len();
         }
     }
-    expected.len()
+    checked
+}
+
+/// Checks what a device grants to each of these parts.
+fn each(parts: &[Part]) {
+    if has_device() {
+        each_here(parts);
+    }
 }
 
 /// Checks what is granted to each of these parts.
-fn each(parts: &[Part]) {
-    if !has_device() {
-        return;
-    }
+fn each_here(parts: &[Part]) {
     let sources = sources();
     for part in parts {
         let Part(study, ..) = part;
@@ -193,10 +244,11 @@ fn each(parts: &[Part]) {
 fn every_series_that_a_source_says_something_of_is_run() {
     let parts = || ALL.into_iter().flatten();
     for source in sources() {
-        // IP over InfiniBand is not of queue pairs.
-        let granted = source["granted"].as_object().filter(|all| !all.contains_key("family"));
+        let granted = source["granted"].as_object().is_some_and(|all| !all.is_empty());
+        let reason = source["ungranted"].as_str().is_some_and(|why| !why.is_empty());
+        assert!(granted != reason, "either what is granted, or why it says nothing: {source}");
         let series = source["series"].as_array().cloned().unwrap_or_else(|| vec!["".into()]);
-        for name in series.iter().filter(|_| granted.is_some()) {
+        for name in series.iter().filter(|_| granted) {
             let is_run = |Part(study, only, _): &Part| {
                 source["study"] == *study
                     && (only.is_empty() || only.split(',').any(|one| *name == one))
@@ -249,4 +301,18 @@ fn connections_of_nodes_are_granted_the_settings_of_their_source() {
 #[test]
 fn connections_of_a_server_are_granted_the_settings_of_their_source() {
     each(SERVERS);
+}
+
+#[test]
+fn connections_of_sockets_are_granted_the_settings_of_their_source() {
+    each_here(SOCKETS);
+}
+
+#[test]
+fn connections_with_dctcp_are_granted_the_settings_of_their_source() {
+    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    match std::fs::read_to_string(file).unwrap().split_whitespace().any(|name| name == "dctcp") {
+        true => each_here(DCTCP),
+        false => eprintln!("not checked here: the kernel has not loaded dctcp"),
+    }
 }

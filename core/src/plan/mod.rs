@@ -15,7 +15,6 @@ pub mod reference;
 pub mod request;
 mod schedule;
 mod slo;
-pub mod studies;
 pub mod study;
 pub mod sweep;
 pub mod topology;

@@ -7,6 +7,7 @@
 use super::study::file::{ReferenceAsked, quantile};
 use super::study::{self, Point, Reference, Shows};
 use super::written::{Field, Fields, Misplaced, Place, Read, Written};
+use crate::shipped;
 use crate::units::Bytes;
 use toml::de::DeValue;
 
@@ -15,17 +16,11 @@ pub const LINK_RATE: &str = "link-rate";
 /// Most rows of a table.
 const MOST_ROWS: usize = 1000;
 
-/// Files with their texts, by their names in a folder.
-macro_rules! shipped {
-    ($folder:literal: $($name:literal)+) => {
-        [$(($name, include_str!(concat!("../../", $folder, "/", $name, ".toml")))),+]
-    };
-}
-pub(crate) use shipped;
-
 /// The publications that are shipped: name, text.
-pub const SHIPPED: [(&str, &str); 7] =
-    shipped!("references": "dabc" "gamess" "gsi-mpi" "homa" "potter" "ramcloud" "villas");
+pub fn shipped() -> impl Iterator<Item = (&'static str, &'static str)> {
+    // The workloads are no publication's figures.
+    shipped::REFERENCES.iter().copied().filter(|(name, _)| *name != "workloads")
+}
 
 /// A publication's figures.
 #[derive(Clone, Debug, PartialEq)]

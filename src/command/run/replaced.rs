@@ -152,11 +152,11 @@ fn without_foreign<'a>(
 mod tests {
     use super::*;
     use crate::pattern::registry;
-    use crate::plan::studies::SHIPPED;
     use crate::plan::study::file;
+    use crate::shipped::{STUDIES, text};
 
     fn shipped(name: &str) -> StudyFile {
-        let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name).expect("a study");
+        let text = text(&STUDIES, name);
         file::parse(&registry::names(), name, text).unwrap()
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::host::RdmaLink;
+use crate::shipped;
 use crate::units::Span;
 
 fn parsed(name: &str, text: &str) -> StudyFile {
@@ -15,7 +16,7 @@ fn machine(link_rate: &str, ipoib_mode: &str) -> Machine {
 
 #[test]
 fn every_shipped_study_can_be_run() {
-    for (name, text) in SHIPPED {
+    for &(name, text) in STUDIES.iter() {
         let parsed = parsed(name, text);
         let requests = requests(&parsed).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
         fitting::check(&parsed, &requests).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
@@ -31,7 +32,7 @@ fn every_reference_of_a_shipped_study_is_there() {
     let none = Machine { link_rate: Err("no link".into()), ipoib_mode: Err("no IPoIB".into()) };
     let machines = [machine("FDR", "datagram"), machine("EDR", "connected"), none];
     let mut drawn = 0;
-    for (name, text) in SHIPPED {
+    for &(name, text) in STUDIES.iter() {
         let parsed = parsed(name, text);
         let each = |graph| machines.iter().map(move |machine| (graph, machine));
         for (asked, machine) in parsed.graphs.iter().flat_map(each) {
@@ -59,12 +60,12 @@ fn every_file_of_a_study_and_a_reference_is_shipped() {
         }
     }
     found.sort();
-    assert_eq!(found, SHIPPED.map(|(name, _)| name));
+    assert_eq!(found, Vec::from_iter(STUDIES.iter().map(|(name, _)| *name)));
     // The workloads are no publication's figures.
     let is_figures = |name: &std::ffi::OsStr| name != "workloads.toml";
     let references = std::fs::read_dir(root.join("references")).unwrap();
     let figures = references.filter(|entry| is_figures(&entry.as_ref().unwrap().file_name()));
-    assert_eq!(figures.count(), reference::SHIPPED.len());
+    assert_eq!(figures.count(), reference::shipped().count());
 }
 
 #[test]
@@ -200,7 +201,8 @@ fn figures_of_hardware_are_not_drawn_beside_loopback_or_an_emulated_device() {
 
 #[test]
 fn figures_of_so_many_nodes_are_not_drawn_beside_others() {
-    let (name, text) = SHIPPED.iter().find(|(name, _)| *name == "mpi/presta-collectives").unwrap();
+    let name = "mpi/presta-collectives";
+    let text = shipped::text(&STUDIES, name);
     let parsed = parsed(name, text);
     let requests = requests(&parsed).unwrap();
     let drawn = |nodes: usize| {
@@ -217,7 +219,7 @@ fn figures_of_so_many_nodes_are_not_drawn_beside_others() {
 
 #[test]
 fn the_mode_that_is_found_chooses_the_ipoib_figures() {
-    let (_, text) = SHIPPED.iter().find(|(name, _)| *name == "gamess/ipoib-latency").unwrap();
+    let text = shipped::text(&STUDIES, "gamess/ipoib-latency");
     let parsed = parsed("gamess/ipoib-latency", text);
     let drawn = |machine: &Machine| {
         let mut graph = parsed.graphs[0].graph.clone();

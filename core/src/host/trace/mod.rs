@@ -13,15 +13,14 @@ mod memory;
 mod programs;
 
 use crate::maps::map_of;
+use crate::shipped::unpacked;
 use aya::maps::{HashMap, Map};
 use aya::{Btf, Ebpf, EbpfLoader};
-use flate2::read::ZlibDecoder;
 use memory::Memory;
 pub use memory::{MOST_CPUS, STAMPS};
 use programs::{Program, whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::Read;
 
 /// Bytes of /proc/interrupts that are read: a line of 10 bytes a CPU for each of 2000 interrupts.
 const MOST_TEXT: u64 = 16 << 20;
@@ -30,15 +29,12 @@ const MOST_TEXT: u64 = 16 << 20;
 /// message takes 1 to 3 us, and each message has two.
 const LEAST_NETWORK_NS: u32 = 5_000;
 
-/// The programs, made by `xtask bpf` and compressed by `build.rs`.
+/// The programs, made by `xtask bpf`.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stamps.bpf.o.z"));
 
 /// The object of the programs.
 fn object() -> Result<Vec<u8>, TraceError> {
-    let mut object = Vec::new();
-    let read = ZlibDecoder::new(OBJECT).read_to_end(&mut object);
-    read.map_err(|error| TraceError::NotAllowed(whole(&error)))?;
-    Ok(object)
+    unpacked(OBJECT).map_err(|error| TraceError::NotAllowed(whole(&error)))
 }
 
 crate::options::named_enum! {

@@ -29,7 +29,8 @@ const RATE: OptionDef = OptionDef::text(
 
 const CLIENTS: OptionDef = OptionDef::count(
     "clients",
-    "Closed loop of this many clients with one request each, such as 8 or 1,2,4,8",
+    "Closed loop of this many clients with one request each, such as 8 or 1,2,4,8; their hosts: \
+     --client-hosts",
 )
 .limits(1, MOST_OUTSTANDING as u64)
 .list()

@@ -52,7 +52,8 @@ const OPTIONS: OptionTable = &[
     .common(),
     OptionDef::count(
         "clients",
-        "Closed loop with this many outstanding requests per port, such as 1 or 1,2,4",
+        "Closed loop with this many outstanding requests per port, such as 1 or 1,2,4; hosts of \
+         clients: --client-hosts",
     )
     .limits(1, MOST_OUTSTANDING as u64)
     .list()

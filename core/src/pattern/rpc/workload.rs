@@ -6,6 +6,7 @@
 
 use crate::plan::Trace;
 use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Written};
+use crate::shipped::{REFERENCES, text};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,6 @@ const MOST: usize = 100_000;
 /// How far the last cumulative fraction of a file may be from 1: tables are printed rounded.
 const ROUNDED: f64 = 1e-3;
 
-const SHIPPED: &str = include_str!("../../../references/workloads.toml");
 const SHIPPED_FILE: &str = "references/workloads.toml";
 
 /// A distribution of lengths.
@@ -168,7 +168,8 @@ fn step(
 
 /// All that are shipped.
 fn shipped() -> Result<Vec<Workload>, Misplaced> {
-    let written = Written { file: SHIPPED_FILE.into(), text: SHIPPED.into() };
+    let written =
+        Written { file: SHIPPED_FILE.into(), text: text(&REFERENCES, "workloads").into() };
     let mut fields = written.fields("the file of workloads")?;
     let source: String = fields.get("source")?;
     let read = |mut fields: Fields<'_>| {

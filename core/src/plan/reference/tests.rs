@@ -3,7 +3,7 @@
 use super::*;
 
 fn shipped(name: &str) -> Publication {
-    let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name).unwrap();
+    let text = shipped::text(&shipped::REFERENCES, name);
     parse(&format!("{name}.toml"), text).unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 

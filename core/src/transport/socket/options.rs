@@ -8,6 +8,7 @@ use nix::{getsockopt_impl, setsockopt_impl};
 use rustix::net::{SendFlags, sockopt::ip_mtu, sockopt::ipv6_mtu};
 use socket2::{Domain, Socket, Type};
 use std::collections::VecDeque;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
@@ -38,10 +39,16 @@ fn apply_common(socket: &Socket, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Sets what TCP announces in its handshake: the window scale fits the buffers, and each
-/// end sends segments that the other allows. Accepted sockets inherit it.
+/// Sets what TCP announces in its handshake: the window scale fits the buffers, each end sends
+/// segments that the other allows, and dctcp asks for the notice of congestion (ECN) without which
+/// it would be reno. Accepted sockets inherit it.
 pub fn apply_before_handshake(socket: &Socket, settings: &Settings) -> Result<()> {
     apply_common(socket, settings)?;
+    if let Some(name) = settings.text("congestion") {
+        socket.set_tcp_congestion(name.as_bytes()).map_err(SetupError::system(format!(
+            "congestion control '{name}' (allowed: net.ipv4.tcp_allowed_congestion_control)"
+        )))?;
+    }
     let Some(mss) = settings.size("mss") else { return Ok(()) };
     let set = socket.set_tcp_mss(mss.0 as u32);
     set.map_err(SetupError::system(format!("TCP_MAXSEG of {} B", mss.0)))
@@ -65,9 +72,12 @@ pub fn apply(socket: &Socket, settings: &Settings) -> Result<()> {
     let nodelay = socket.set_tcp_nodelay(settings.switch("nodelay").unwrap_or(true));
     nodelay.map_err(SetupError::system("TCP_NODELAY"))?;
     if let Some(name) = settings.text("congestion") {
-        socket.set_tcp_congestion(name.as_bytes()).map_err(SetupError::system(format!(
-            "congestion control '{name}' (allowed: net.ipv4.tcp_allowed_congestion_control)"
-        )))?;
+        let found = congestion(socket).map_err(SetupError::system("TCP_CONGESTION"))?;
+        let other = format!(
+            "the kernel gives the congestion control {found} for {name}: dctcp needs packets whose \
+             marks of congestion (ECN) nothing on the way removes"
+        );
+        ensure!(found == name, SetupError::Refused(other));
     }
     if settings.flag("zerocopy") {
         setsockopt(socket, AllowZeroCopy, &true).map_err(SetupError::system("SO_ZEROCOPY"))?;
@@ -82,6 +92,13 @@ pub fn congestion_available(name: &str) -> Result<(), String> {
     set.map_err(|error| {
         format!("congestion control {name}: {error}; see net.ipv4.tcp_allowed_congestion_control")
     })
+}
+
+/// The congestion control of a TCP socket.
+fn congestion(socket: &Socket) -> io::Result<String> {
+    let name = socket.tcp_congestion()?;
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
 }
 
 /// The address of this end of an IP socket.
@@ -114,13 +131,9 @@ pub fn effective(socket: &Socket) -> NamedValues {
     all.extend(read("path_mtu_bytes", mtu));
     all.extend(effective_address(address.ip()));
     if is_tcp(socket, Some(address)) {
-        let congestion = socket.tcp_congestion().map(|name| {
-            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            String::from_utf8_lossy(name).into_owned()
-        });
         let of_tcp = [
             read("nodelay", socket.tcp_nodelay()),
-            read("congestion", congestion),
+            read("congestion", congestion(socket)),
             read("mss_bytes", socket.tcp_mss()),
             read("zerocopy", getsockopt(socket, AllowZeroCopy)),
         ];
@@ -206,4 +219,25 @@ fn read_completion(socket: &Socket) -> Option<u32> {
     };
     (error.ee_errno == 0 && error.ee_origin == SO_EE_ORIGIN_ZEROCOPY)
         .then(|| error.ee_data.wrapping_sub(error.ee_info).wrapping_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn another_congestion_control_than_asked_for_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = Socket::from(stream);
+        // As a kernel gives reno for dctcp.
+        socket.set_tcp_congestion(b"reno").unwrap();
+        let refused = |name| {
+            let settings = Settings::of_values([("congestion", name)]).unwrap();
+            apply(&socket, &settings).err().map(|error| error.to_string())
+        };
+        assert_eq!(refused("reno"), None);
+        assert!(refused("cubic").is_some_and(|why| why.contains("reno for cubic")));
+    }
 }
