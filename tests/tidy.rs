@@ -19,9 +19,10 @@ mod transports;
 mod workplace;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 25] = [
+const STAGES: [&str; 26] = [
     "maps",
     "order",
+    "shipped",
     "units",
     "options",
     "warning",

@@ -23,40 +23,11 @@ use crate::order::Ordered;
 use crate::record::schema::{ClockOffset, PlanRecord, Record, RecordedWarning};
 use crate::record::schema::{Round, RoundEnd, Run};
 use crate::sample::RoundSamples;
-use crate::shipped::{self, Texts};
 use crate::units::counted;
 use crate::warning::Warning;
 use askama::Template;
 use serde_json::{Value, json};
 use std::fmt;
-use std::sync::LazyLock;
-
-/// The viewer's modules in the order in which they use each other; see `web/README.md`.
-const SCRIPTS: [&str; 11] = [
-    "decode.js",
-    "units.js",
-    "download.js",
-    "theme.js",
-    "plot.js",
-    "picture.js",
-    "distribution.js",
-    "density.js",
-    "figure.js",
-    "surface.js",
-    "main.js",
-];
-const UPLOT: &str = "vendor/uPlot.iife.min.js";
-const UPLOT_CSS: &str = "vendor/uPlot.min.css";
-const CSS: &str = "page.css";
-
-/// The viewer's files.
-static WEB: LazyLock<Texts> =
-    LazyLock::new(|| shipped::texts(include_bytes!(concat!(env!("OUT_DIR"), "/web.z"))));
-
-/// One of them.
-fn web(name: &str) -> &'static str {
-    shipped::text(&WEB, name)
-}
 
 /// Most names of which the cells of a matrix show their numbers, and not their titles alone.
 const MOST_NUMBERS: usize = 24;
@@ -427,18 +398,6 @@ mod tests {
         assert!(!json.contains('<'));
         assert_eq!(serde_json::from_str::<String>(&json)?, evil);
         Ok(())
-    }
-
-    #[test]
-    fn no_script_of_the_viewer_can_end_its_element() {
-        for script in SCRIPTS.iter().chain([&UPLOT]) {
-            let lower = web(script).to_lowercase();
-            assert!(!lower.is_empty() && !lower.contains("</script") && !lower.contains("<!--"));
-        }
-        for style in [CSS, UPLOT_CSS] {
-            let lower = web(style).to_lowercase();
-            assert!(!lower.is_empty() && !lower.contains("</style"));
-        }
     }
 
     struct Line(f64);

@@ -14,6 +14,7 @@ pub mod several;
 pub mod svg;
 pub mod table;
 pub mod view;
+mod viewer;
 pub mod warnings;
 
 pub use crate::view::{curves, model, number};
