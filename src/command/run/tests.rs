@@ -277,3 +277,22 @@ fn the_link_that_is_found_chooses_the_column() {
     );
     assert!(machine::link_rate(&[hard(None)]).unwrap_err().contains("not that of a 4X"));
 }
+
+#[test]
+fn series_that_reach_the_other_host_are_run_without_those_that_do_not() {
+    let text = "title = \"t\"\n[[latency]]\nseries = \"memory\"\ntransport = \"shm\"\n\
+                [[latency]]\nseries = \"network\"\ntransport = \"tcp\"\n";
+    let parsed = parsed("apart", text);
+    let mut requests = requests(&parsed).unwrap();
+    let names =
+        |all: &[(String, Request)]| Vec::from_iter(all.iter().map(|(name, _)| name.clone()));
+    let (here, missing) = reaching(requests.clone());
+    assert_eq!((names(&here).len(), missing.len()), (2, 0));
+    for (_, request) in &mut requests {
+        request.place =
+            Place::to(crate::plan::HostSpec { host: "node07".into(), ..Default::default() });
+    }
+    let (kept, missing) = reaching(requests);
+    assert_eq!(names(&kept), ["network"]);
+    assert_eq!(Vec::from_iter(missing.iter().map(|one| one.transport.as_str())), ["shm"]);
+}

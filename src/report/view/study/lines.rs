@@ -276,3 +276,15 @@ pub fn references(graph: &Graph) -> impl Iterator<Item = &Reference> {
 pub fn is_beside(reference: &Reference, series: &str) -> bool {
     reference.beside.as_deref().is_none_or(|name| name == series)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_is_half_of_both() {
+        let interval = Interval { low: Value(90.0), high: Value(110.0) };
+        let halved = Interval { low: Value(45.0), high: Value(55.0) };
+        assert_eq!(half((100.0, Some(interval))), (50.0, Some(halved)));
+    }
+}
