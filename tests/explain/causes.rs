@@ -2,32 +2,47 @@
 
 use super::*;
 
-/// A program that keeps a CPU busy, by a name that no other has.
-pub struct Hog(Child);
+/// A thread that takes a CPU again and again from those that run at [`FIRST`], by a name that no
+/// other has.
+pub struct Hog {
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Hog {
-    pub fn start(scratch: &Scratch, name: &str, cpu: u32) -> Hog {
-        let path = scratch.join(name);
-        fs::write(&path, "#!/bin/sh\nwhile :; do :; done\n").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        let mut command = Command::new("taskset");
-        Hog(command.args(["-c", &cpu.to_string()]).arg(path).spawn().unwrap())
+    pub fn start(name: &str, cpu: usize) -> Hog {
+        let end = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&end);
+        let take = move || {
+            run_before_others(cpu);
+            while !told.load(Ordering::Relaxed) {
+                let until = Instant::now() + Duration::from_millis(1);
+                while Instant::now() < until {}
+                // Often enough for a round of a few milliseconds.
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(take).unwrap();
+        Hog { end, thread: Some(thread) }
     }
 }
 
 impl Drop for Hog {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
 #[test]
 fn a_task_on_the_cpu_of_an_end_is_named() {
     let Some(scratch) = scratch() else { return };
+    scratch.run_behind(&FIRST);
     in_one_attempt(|| {
         let name = "wg-hog";
-        let _hog = Hog::start(&scratch, name, 1);
+        let _hog = Hog::start(name, 1);
         let line = "latency --transport tcp --wait busy --cpus 0,1 --count 20000 --rounds 2";
         let found = explain(&scratch, line);
         check(&found);
@@ -36,18 +51,23 @@ fn a_task_on_the_cpu_of_an_end_is_named() {
 }
 
 /// Before all tasks of the usual priority: what else runs on this machine makes no message slow.
-const FIRST: [&str; 3] = ["chrt", "-f", "1"];
+pub const FIRST: [&str; 3] = ["chrt", "-f", "1"];
 /// Before these.
 const BEFORE: [&str; 3] = ["chrt", "-f", "2"];
 
-/// A thread that now and then has thousands of timers of a CPU run out at once.
-fn storm_of_timers(cpu: usize, end: &AtomicBool) {
+/// Has this thread run on a CPU at [`BEFORE`].
+fn run_before_others(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set).unwrap();
     let thread = gettid().as_raw_nonzero().to_string();
     let [chrt, policy, priority] = BEFORE;
     Command::new(chrt).args([policy, "-p", priority, &thread]).status().unwrap();
+}
+
+/// A thread that now and then has thousands of timers of a CPU run out at once.
+fn storm_of_timers(cpu: usize, end: &AtomicBool) {
+    run_before_others(cpu);
     let one = || timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).unwrap();
     let timers: Vec<OwnedFd> = (0..800).map(|_| one()).collect();
     let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -199,9 +219,10 @@ fn a_full_receive_buffer_is_named() {
 #[test]
 fn a_task_on_the_cpu_of_a_poller_in_memory_is_named() {
     let Some(scratch) = scratch() else { return };
+    scratch.run_behind(&FIRST);
     in_one_attempt(|| {
         let name = "wg-hog";
-        let _hog = Hog::start(&scratch, name, 1);
+        let _hog = Hog::start(name, 1);
         let line = "latency --transport shm --wait busy --cpus 0,1 --count 100000 --rounds 1";
         let found = explain(&scratch, line);
         check(&found);
