@@ -300,8 +300,8 @@ fn a_controller_that_is_killed_leaves_nothing_on_the_agent_s_host() {
 
 #[test]
 fn a_run_on_the_cpus_of_an_agent_s_host_says_so() {
-    // Where a kernel's scheduler lets the long run have the CPU alone (seen in Linux 6.18 beside ranks
-    // of MPI that yield), nothing else gets on there until it is over.
+    // Where a kernel's scheduler lets the long run have the CPU alone, as was seen in Linux 6.18,
+    // nothing else gets on there until it is over.
     in_one_attempt(|| {
         // A thread that has entered a network stays in it.
         let attempt = std::thread::spawn(two_runs_on_one_cpu).join();
