@@ -6,7 +6,7 @@ mod controller;
 #[path = "mpi/lost_ranks.rs"]
 mod lost_ranks;
 
-use controller::bounded::{LIMIT, SOON, output, until};
+use controller::bounded::{LIMIT, SOON, in_one_attempt, output, until};
 use controller::{Controller, Ended, Scratch};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -241,11 +241,14 @@ fn ranks_measure_on_the_cpus_that_they_were_given() {
             (format!("{bound} -n 2 {PROGRAM} {line}"), given_by(&bound)),
             (format!("taskset -c {cpu} {PROGRAM} {line} --mpirun {program}"), [cpu; 2]),
         ] {
-            let scratch = Scratch::new();
-            let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
-            assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
-            let cpus = record(&scratch).runs[0].rounds[0].cpus.unwrap();
-            assert_eq!([cpus.client, cpus.server], given, "{line}");
+            // Ranks that poll on one CPU leave their library late on a busy machine.
+            in_one_attempt(|| {
+                let scratch = Scratch::new();
+                let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
+                assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
+                let cpus = record(&scratch).runs[0].rounds[0].cpus.unwrap();
+                assert_eq!([cpus.client, cpus.server], given, "{line}");
+            });
         }
     }
 }

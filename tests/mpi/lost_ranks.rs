@@ -115,17 +115,19 @@ fn with_rank_1(scratch: &Scratch, (launcher, name): (&str, &str), does: &str) ->
 #[test]
 fn a_rank_that_aborts_is_named_and_what_was_measured_is_kept() {
     for (launcher, name) in installed() {
-        let scratch = Scratch::new();
-        let (ended, said) = with_rank_1(&scratch, (launcher, name), "abort");
-        assert_eq!(ended.code, Some(3), "{ended:?}");
-        let program = launcher.split(' ').next().unwrap();
-        assert!(said.contains(&format!("{program} ended with code 7")), "{ended:?}");
-        // Open MPI's launcher may end before it has passed on what the rank said.
-        let is_named = said.contains("(rank 1") && said.contains("the server was gone first");
-        assert!(is_named || (name != "MPICH" && said.contains(" first")), "{ended:?}");
-        let record = record(&scratch);
-        let samples = record.runs[0].rounds[0].samples;
-        assert!(!record.complete && samples > 100, "{samples} samples: {ended:?}");
+        // A launcher may end before it has passed on what the rank said; MPICH's seldom does.
+        in_one_attempt(|| {
+            let scratch = Scratch::new();
+            let (ended, said) = with_rank_1(&scratch, (launcher, name), "abort");
+            assert_eq!(ended.code, Some(3), "{ended:?}");
+            let program = launcher.split(' ').next().unwrap();
+            assert!(said.contains(&format!("{program} ended with code 7")), "{ended:?}");
+            let is_named = said.contains("(rank 1") && said.contains("the server was gone first");
+            assert!(is_named || (name != "MPICH" && said.contains(" first")), "{ended:?}");
+            let record = record(&scratch);
+            let samples = record.runs[0].rounds[0].samples;
+            assert!(!record.complete && samples > 100, "{samples} samples: {ended:?}");
+        });
     }
 }
 
