@@ -1,5 +1,5 @@
-//! What both build scripts do: files become one of the build's, compressed to a fifth or a quarter,
-//! for the program to unpack (`src/shipped.rs`).
+//! Compresses files that become part of the program, to a fifth or a quarter. Both build scripts use
+//! it; `core/src/shipped.rs` unpacks.
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Compresses bytes into a file of the build's output.
+/// Compresses bytes into a file of this name in the build's output.
 pub fn compressed(name: &str, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
     let folder = std::env::var("OUT_DIR")?;
     let file = BufWriter::new(File::create(Path::new(&folder).join(name))?);
@@ -18,8 +18,8 @@ pub fn compressed(name: &str, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Compresses the texts of a folder and of those in it, in the order of their paths: name, 0, text,
-/// 0. Names are paths in the folder.
+/// Compresses the texts below a folder whose file names have one of these endings. Each is its path
+/// in the folder, a byte 0, the text and a byte 0, which neither may contain.
 pub fn texts(name: &str, root: &str, endings: &[&str]) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={root}");
     let mut bytes = Vec::new();
@@ -29,6 +29,9 @@ pub fn texts(name: &str, root: &str, endings: &[&str]) -> Result<(), Box<dyn Err
             let text = fs::read_to_string(&path)?;
             let inside = path.strip_prefix(root)?.to_str().ok_or("a name that is no text")?;
             for part in [inside, &text] {
+                if part.contains('\0') {
+                    return Err(format!("{}: a byte 0", path.display()).into());
+                }
                 bytes.extend_from_slice(part.as_bytes());
                 bytes.push(0);
             }

@@ -1,21 +1,21 @@
-//! Files that are part of the program and lie in it compressed: studies, published figures, the
-//! viewer of reports, programs for the kernel. The build scripts make them (`pack.rs`).
+//! Files that are part of the program, compressed: studies, published figures, the viewer of reports,
+//! programs for the kernel. The build scripts compress them (`build/pack.rs`).
 
 use flate2::read::ZlibDecoder;
 use std::io::{self, Read};
 use std::sync::LazyLock;
 
-/// What `compressed` of the build has made of these bytes.
+/// Unpacks what `compressed` of `build/pack.rs` wrote.
 ///
 /// # Errors
-/// The program is damaged.
+/// The bytes are damaged.
 pub fn unpacked(packed: &[u8]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     ZlibDecoder::new(packed).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Texts by their names, in the order of these. Of a program that is damaged there are none.
+/// Names and texts.
 pub type Texts = Vec<(&'static str, &'static str)>;
 
 /// The studies: `potter/mtu` and its text.
@@ -26,13 +26,13 @@ pub static STUDIES: LazyLock<Texts> =
 pub static REFERENCES: LazyLock<Texts> =
     LazyLock::new(|| toml(include_bytes!(concat!(env!("OUT_DIR"), "/references.z"))));
 
-/// A text, which every program that is not damaged has.
+/// The text of this name; empty if there is none.
 pub fn text(all: &Texts, name: &str) -> &'static str {
     all.iter().find(|(found, _)| *found == name).map_or("", |(_, text)| text)
 }
 
-/// What `texts` of the build has made of a folder. The texts are kept until the program ends: each
-/// folder is unpacked once.
+/// Unpacks what `texts` of `build/pack.rs` wrote; nothing if it is damaged. The texts stay in memory
+/// until the program ends, so call this once for each folder.
 pub fn texts(packed: &[u8]) -> Texts {
     let text = unpacked(packed).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let text: &'static str = text.unwrap_or_default().leak();
@@ -44,7 +44,7 @@ fn toml(packed: &[u8]) -> Texts {
     let named =
         |(name, text): (&'static str, _)| (name.strip_suffix(".toml").unwrap_or(name), text);
     let mut all = Texts::from_iter(texts(packed).into_iter().map(named));
-    // By names, where a dash comes before the ending's dot.
+    // The order of names is not that of files: `presta-collectives.toml` comes before `presta.toml`.
     all.sort_unstable();
     all
 }

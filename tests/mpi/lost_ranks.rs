@@ -115,7 +115,8 @@ fn with_rank_1(scratch: &Scratch, (launcher, name): (&str, &str), does: &str) ->
 #[test]
 fn a_rank_that_aborts_is_named_and_what_was_measured_is_kept() {
     for (launcher, name) in installed() {
-        // A launcher may end before it has passed on what the rank said; MPICH's seldom does.
+        // A launcher may end before it has passed on what the rank said. MPICH's does so only on a
+        // busy machine.
         in_one_attempt(|| {
             let scratch = Scratch::new();
             let (ended, said) = with_rank_1(&scratch, (launcher, name), "abort");

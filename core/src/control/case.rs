@@ -23,7 +23,7 @@ impl CaseFrame {
         let checked = || {
             let name = &self.pattern;
             let pattern = find(name).ok_or_else(|| format!("unknown pattern '{name}'"))?;
-            let json = serde_json::from_slice(self.spec.as_bytes());
+            let json = serde_json::from_str(&self.spec);
             let json = json.map_err(|error| format!("the specification of {name}: {error}"))?;
             let spec = pattern.read_spec(json)?;
             self.topology.check()?;

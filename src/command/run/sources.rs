@@ -34,7 +34,7 @@ struct Source {
     #[serde(default)]
     #[expect(dead_code, reason = "read elsewhere")]
     granted: BTreeMap<String, String>,
-    /// The same at the server's end.
+    /// The same of the server.
     #[serde(default)]
     #[expect(dead_code, reason = "read elsewhere")]
     granted_server: BTreeMap<String, String>,
@@ -54,10 +54,7 @@ fn sources() -> Vec<Source> {
         include_str!("../../../tests/support/sources/ramcloud.json"),
         include_str!("../../../tests/support/sources/villas.json"),
     ];
-    texts
-        .iter()
-        .flat_map(|text| serde_json::from_slice::<Vec<Source>>(text.as_bytes()).unwrap())
-        .collect()
+    texts.iter().flat_map(|text| serde_json::from_str::<Vec<Source>>(text).unwrap()).collect()
 }
 
 /// The plan of a shipped study.

@@ -167,7 +167,7 @@ fn read_csv(text: &str) -> Fallible<Vec<Sample>> {
     let row = |line: &str| -> Fallible<Value> {
         let number = |cell: &str| match cell {
             "" => Value::Null,
-            cell => serde_json::from_slice(cell.as_bytes()).unwrap_or_else(|_| cell.into()),
+            cell => serde_json::from_str(cell).unwrap_or_else(|_| cell.into()),
         };
         let cells: Vec<Value> = line.split(',').map(number).collect();
         ensure!(cells.len() == names.len(), "a CSV row of {} fields", cells.len());
