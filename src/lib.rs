@@ -25,7 +25,7 @@ extern crate wiregauge_core;
 
 #[doc(hidden)]
 pub use wiregauge_core::{
-    agent, clock, control, explain, host, loops, order, remote, run, sample, shipped, signal,
+    agent, clock, control, explain, host, loops, remote, run, sample, shipped, signal,
 };
 #[doc(inline)]
 pub use wiregauge_core::{options, pattern, plan, record, stats, transport, units, view, warning};

@@ -19,9 +19,7 @@ mod transports;
 mod workplace;
 
 /// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 26] = [
-    "maps",
-    "order",
+const STAGES: [&str; 24] = [
     "shipped",
     "units",
     "options",

@@ -20,12 +20,6 @@ macro_rules! ensure {
 }
 
 #[doc(hidden)]
-pub mod maps;
-
-#[doc(hidden)]
-pub mod order;
-
-#[doc(hidden)]
 pub mod shipped;
 
 pub mod units;

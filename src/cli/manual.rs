@@ -1,7 +1,6 @@
 //! The man pages: one of the program, one of each command, one of the transports.
 
 use crate::host::TOOL_VERSION;
-use crate::order::Ordered;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io;
@@ -32,7 +31,7 @@ pub fn pages(definition: &clap::Command, transports: &[clap::Command]) -> io::Re
         pages.push(of_command(command, above)?);
         left.extend(shown(command).map(|below| (below, Some(command))));
     }
-    pages.order_by(|one, other| one.file.cmp(&other.file));
+    pages.sort_by(|one, other| one.file.cmp(&other.file));
     Ok(pages)
 }
 

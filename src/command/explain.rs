@@ -19,7 +19,6 @@ use crate::host::trace::{Kind, Whose};
 use crate::loops::socket_stamped::READ_EVERY;
 use crate::loops::stamped::MOST_STAMPS;
 use crate::options::{UsageError, refuse};
-use crate::order::Ordered;
 use crate::plan::study::{self, Study};
 use crate::plan::topology::Topology;
 use crate::plan::{Case, Followed, Plan, Request};
@@ -442,7 +441,7 @@ impl RoundObserver for Observer {
         let by_sockets = state.by.is_sockets();
         let clock = KernelClock::new(begin, end, time);
         let mut threads = [Vec::new(), Vec::new()];
-        state.program.order_by_key(|(place, _)| *place);
+        state.program.sort_by_key(|(place, _)| *place);
         for ((rank, thread), memory) in state.program.drain(..) {
             let Some(role) = self.topology.ranks.get(rank).map(|rank| rank.role) else { continue };
             let thread = self.topology.first_thread(rank).saturating_add(thread as u32);

@@ -4,7 +4,6 @@ use super::console::{complain, show, whole_layout};
 use super::{CommandError, Exit};
 use crate::cli::Typed;
 use crate::options::refuse;
-use crate::order::Ordered;
 use crate::record::directory::{DEFAULT_BASE, RECORD_FILE};
 use crate::record::read_record;
 use crate::report::comparison::Side;
@@ -41,7 +40,7 @@ pub fn history(typed: &Typed) -> Result<Exit, CommandError> {
         return refuse(format!("{shown} holds no run directories: use one such as wiregauge-runs"));
     }
     // RFC 3339 in UTC sorts as text; names of directories may be anybody's.
-    entries.order_by(|a, b| a.side.record.started.cmp(&b.side.record.started));
+    entries.sort_by(|a, b| a.side.record.started.cmp(&b.side.record.started));
     let all = History::new(&entries, &typed.given.list("figure"));
     show(typed.given.flag("json"), &all, |all| history::whole(all, &whole_layout()).to_string())
 }

@@ -19,7 +19,6 @@ use super::number;
 use super::svg::Picture;
 use super::view::{self, PatternView};
 use super::warnings::{self, Group};
-use crate::order::Ordered;
 use crate::record::schema::{ClockOffset, PlanRecord, Record, RecordedWarning};
 use crate::record::schema::{Round, RoundEnd, Run};
 use crate::sample::RoundSamples;
@@ -210,7 +209,7 @@ fn environment(record: &Record) -> Vec<(String, String)> {
     rows.push(("clock fences".to_owned(), clock.fences.clone()));
     rows.push(("clock source".to_owned(), clock.reason.clone()));
     rows.push(("clock frequency".to_owned(), format!("{} Hz", clock.frequency_hz)));
-    rows.order_by_key(|(_, value)| value == UNKNOWN);
+    rows.sort_by_key(|(_, value)| value == UNKNOWN);
     rows
 }
 

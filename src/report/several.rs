@@ -9,7 +9,6 @@ use super::model::{Cell, Note, OfRun, Section, Show, Table, figure, number, text
 use super::number::{PERCENT, THOUSANDS};
 use super::scale::Scale;
 use super::view::distribution;
-use crate::order::Ordered;
 use crate::record::schema::{RateMetric, Run};
 use crate::stats::{Difference, compare};
 
@@ -160,7 +159,7 @@ impl Several {
         };
         let mut cases: Vec<(f64, usize, &Run)> =
             baseline.iter().enumerate().map(|(case, run)| (share(run), case, *run)).collect();
-        cases.order_by(|a, b| b.0.total_cmp(&a.0));
+        cases.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut left_out = 0;
         for (_, case, run) in cases {
             let same = pairs.iter().filter_map(|(at, pairs)| {

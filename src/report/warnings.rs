@@ -2,7 +2,6 @@
 
 use super::model::{Cell, Source, Table};
 use crate::options::{self, each_once};
-use crate::order::Ordered;
 use crate::record::schema::{Noise, RateMetric, Record, RecordedWarning, Run, Subject};
 use crate::warning::Severity;
 use std::cmp::Reverse;
@@ -96,13 +95,13 @@ fn by_kind<'a>(found: impl Iterator<Item = Found<'a>>) -> Vec<Group<'a>> {
         });
         let mut entries: Vec<Entry<'a>> = sentences.into_iter().map(entry).collect();
         let magnitude = |entry: &Entry<'_>| entry.magnitude.unwrap_or(f64::NEG_INFINITY);
-        entries.order_by(|one, other| magnitude(other).total_cmp(&magnitude(one)));
+        entries.sort_by(|one, other| magnitude(other).total_cmp(&magnitude(one)));
         Group { entries }
     };
     let kinds = options::grouped(found, |a, b| a.warning.kind == b.warning.kind);
     let mut groups: Vec<Group<'a>> = kinds.into_iter().map(group).collect();
     // What weakens all figures comes before what weakens some, and those before one.
-    groups.order_by_key(|group| Reverse((group.first().severity, group.reach())));
+    groups.sort_by_key(|group| Reverse((group.first().severity, group.reach())));
     groups
 }
 

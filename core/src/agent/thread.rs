@@ -20,13 +20,13 @@ use crate::loops::schedule::Generator;
 use crate::loops::stamper::{self, Stamper};
 use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
 use crate::loops::{Loop, LoopContext};
-use crate::maps::map_of;
 use crate::plan::Case;
 use crate::sample::arena::Arena;
 use crate::sample::recorder::{MessageCounts, Recorder};
 use crate::signal::TimeOfDay;
 use crate::transport::{Blob, Rank, Role, Setup};
 use crate::units::Span;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -236,7 +236,7 @@ impl RoleRunner {
         });
         let counters = connections.final_counters().into_iter();
         let outcome = Outcome {
-            counters: map_of(counters.chain(by_device).chain(role_loop.finish())),
+            counters: BTreeMap::from_iter(counters.chain(by_device).chain(role_loop.finish())),
             rejected_peers: connections.rejected_peers(),
             ended,
             counts,

@@ -13,7 +13,6 @@ use super::split::{RoundSplit, Split, StageDef};
 use super::stamps::{Stamps, reversed};
 use super::{Cause, Named};
 use crate::host::trace::{Kind, Stamp, Trace};
-use crate::order::Ordered;
 use std::collections::BTreeMap;
 
 /// The share of a message's excess that a cause must cover: what covers less than half explains
@@ -113,7 +112,7 @@ impl Stage<'_> {
         let mut found: Vec<(Named, f64)> = Vec::new();
         let mut left = self.excess;
         let mut all: Vec<_> = overlaps.collect();
-        all.order_by(|a, b| b.1.total_cmp(&a.1));
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
         for (disturbance, overlap) in all {
             let ns = overlap.min(left);
             left -= ns;

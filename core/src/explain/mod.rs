@@ -23,7 +23,6 @@ mod streams;
 mod summary;
 pub mod tail;
 
-use crate::order::Ordered;
 pub use clock::KernelClock;
 pub use stages::is_wire;
 pub use summary::{Explainer, RoundTrace, Tracing};
@@ -202,7 +201,7 @@ pub struct Slow {
 impl Slow {
     /// With the most frequent cause first, and last what is not explained.
     fn new(count: u64, above_ns: f64, mut causes: Vec<(Named, u64)>) -> Slow {
-        causes.order_by_key(|(named, count)| {
+        causes.sort_by_key(|(named, count)| {
             (named.cause == Cause::Unexplained, std::cmp::Reverse(*count))
         });
         Slow { count, above_ns, causes }

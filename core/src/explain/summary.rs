@@ -12,7 +12,6 @@ use super::{
     StageFigures,
 };
 use crate::host::trace::{Kind, Trace};
-use crate::order::Ordered;
 use crate::plan::Followed;
 use crate::sample::RoundSamples;
 use crate::stats::quantile::rank;
@@ -361,7 +360,7 @@ fn cpus(all: &[Message<'_>], number: usize) -> Vec<(u32, u64)> {
     }
     counts.remove(&u32::from(NO_CPU));
     let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
-    counts.order_by_key(|(cpu, count)| (std::cmp::Reverse(*count), *cpu));
+    counts.sort_by_key(|(cpu, count)| (std::cmp::Reverse(*count), *cpu));
     counts
 }
 
@@ -394,7 +393,7 @@ fn slow_messages(
             covered,
         });
     }
-    detailed.order_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    detailed.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     detailed.truncate(MOST_SLOWEST);
     let causes = counts.into_iter().collect();
     (Slow::new(slow.len() as u64, figures.slow_ns, causes), detailed)

@@ -14,7 +14,6 @@ pub use super::stamps::End;
 use super::stamps::Stamps;
 use super::{Cause, KernelClock, Named, SLOW, Slow, SlowMessage};
 use crate::host::trace::{Kind, Stamp, Trace};
-use crate::order::Ordered;
 use crate::sample::{RoundSamples, Sample};
 use crate::stats::quantile::rank;
 use serde::{Deserialize, Serialize};
@@ -98,7 +97,7 @@ impl TailReader {
         let kept = self.kept(rounds);
         let looked = own.iter().take(kept).map(|sample| looks.at(sample, median_ns, &usual));
         self.slowest.extend(looked);
-        self.slowest.order_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+        self.slowest.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
         self.slowest.truncate(kept);
     }
 
@@ -194,7 +193,7 @@ impl<'a> Looks<'a> {
             let (sum, less) = (sums[&cause], usual.get(&cause).copied().unwrap_or(0.0));
             *ns *= (1.0 - less / sum).max(0.0);
         }
-        all.order_by(|a, b| b.1.total_cmp(&a.1));
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
         let mut covered: BTreeMap<Named, f64> = BTreeMap::new();
         let mut left = excess_ns.max(0.0);
         for (disturbance, ns) in all {

@@ -2,7 +2,6 @@
 
 use super::Tree;
 use super::network::Interface;
-use crate::order::Ordered;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -112,7 +111,7 @@ pub fn own_addresses() -> Vec<IpAddr> {
     let up = all.iter().filter(|(name, _)| is_up(&Tree::default(), name));
     let mut found: Vec<IpAddr> = up.map(|(_, address)| address.ip()).collect();
     found.retain(|ip| !is_link_local(ip));
-    found.order_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
+    found.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
     found
 }
 

@@ -1,8 +1,6 @@
 //! Network interfaces and the kernel's settings that a transport's figures depend on.
 
 use super::Tree;
-use crate::maps::map_of;
-use crate::order::Ordered;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -59,7 +57,7 @@ impl Interface {
     pub(super) fn read_all(tree: &Tree) -> Vec<Interface> {
         let names = tree.names("/sys/class/net");
         let mut found: Vec<Interface> = names.iter().map(|n| Interface::read(tree, n)).collect();
-        found.order_by_key(|i| (i.driver.is_none(), i.name != "lo"));
+        found.sort_by_key(|i| (i.driver.is_none(), i.name != "lo"));
         found.truncate(INTERFACES_MOST);
         found
     }
@@ -80,7 +78,7 @@ pub(super) fn sysctls(tree: &Tree) -> BTreeMap<String, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         Some((name.to_string(), words.join(" ")))
     };
-    map_of(SYSCTLS.split(' ').filter_map(entry))
+    BTreeMap::from_iter(SYSCTLS.split(' ').filter_map(entry))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use super::pin_to;
 use crate::clock::{Clock, Source, TickSpan, Ticks, Timebase};
-use crate::order::Ordered;
 use serde::{Deserialize, Serialize};
 
 /// No turn shorter than this is a gap. An interrupt costs at least its entry and exit, some
@@ -56,7 +55,7 @@ impl Noise {
                 None => self.histogram.push((bound_ns, count)),
             }
         }
-        self.histogram.order_by(|a, b| a.0.total_cmp(&b.0));
+        self.histogram.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
 }
 

@@ -3,7 +3,6 @@
 use super::affinity::Place;
 use super::tree::value_of;
 use super::{Tree, parse_cpus};
-use crate::maps::map_of;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,7 +149,7 @@ fn mitigations(tree: &Tree) -> BTreeMap<String, String> {
         let text = tree.text(&format!("{folder}/{name}"))?;
         (text != "Not affected").then_some((name, text))
     };
-    map_of(tree.names(&folder).into_iter().filter_map(entry))
+    BTreeMap::from_iter(tree.names(&folder).into_iter().filter_map(entry))
 }
 
 impl CpuState {

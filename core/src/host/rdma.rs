@@ -1,7 +1,6 @@
 //! The links of RDMA devices, as the kernel states them.
 
 use super::Tree;
-use crate::order::Ordered;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -53,8 +52,7 @@ pub fn active_rdma_ports(tree: &Tree) -> Vec<RdmaPort> {
             }
         }
     }
-    ports
-        .order_by(|a, b| by_number(&a.device).cmp(&by_number(&b.device)).then(a.port.cmp(&b.port)));
+    ports.sort_by(|a, b| by_number(&a.device).cmp(&by_number(&b.device)).then(a.port.cmp(&b.port)));
     ports
 }
 

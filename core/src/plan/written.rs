@@ -4,7 +4,6 @@
 //! names that would have been allowed.
 
 use crate::options::{Named, names};
-use crate::order::Ordered;
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
@@ -179,7 +178,7 @@ impl<'a> Fields<'a> {
     /// All that is left, in the order in which it is written: names and values.
     pub fn rest(&mut self) -> Vec<(Spanned<Cow<'a, str>>, Field<'a>)> {
         let mut rest: Vec<_> = std::mem::take(&mut self.left).into_iter().collect();
-        rest.order_by_key(|(key, _)| key.span().start);
+        rest.sort_by_key(|(key, _)| key.span().start);
         rest
     }
 

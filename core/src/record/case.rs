@@ -1,7 +1,6 @@
 //! A plan and its cases as the record keeps them. What a pattern asks is kept in the pattern's own
 //! form.
 
-use crate::maps::map_of;
 use crate::plan::{Axis, Case, Plan};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -46,7 +45,7 @@ impl From<&Case> for CaseRecord {
         CaseRecord {
             label: case.label(),
             point: case.pattern.point(case),
-            axes: map_of(axes),
+            axes: BTreeMap::from_iter(axes),
             is_preparation: profile.is_preparation,
             is_one_sided: profile.is_one_sided,
             case: case.clone().into_form(case.pattern.name().into(), case.spec.to_json()),

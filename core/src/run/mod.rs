@@ -50,7 +50,6 @@ use crate::clock::{ChosenClock, Source};
 use crate::control::fault::Fault;
 use crate::control::secret;
 use crate::host::{Choice, Claims, Environment};
-use crate::maps::map_of;
 use crate::plan::{Case, Plan};
 use crate::record::RecordError;
 use crate::record::schema::{OtherHost, PlanRecord, Record, RecordedWarning, Round, Unavailable};
@@ -243,7 +242,7 @@ impl Runner<'_, '_> {
     /// The cases that follow from what has been measured.
     fn next_cases(&self) -> Vec<NextCase> {
         let own = self.runs.iter().map(|run| (run.case.pattern.name(), run.analysis));
-        let analyses = map_of(own);
+        let analyses = BTreeMap::from_iter(own);
         let next = |analysis: &&dyn PatternAnalysis| analysis.next_cases(&self.plan, &self.runs);
         analyses.values().flat_map(next).collect()
     }

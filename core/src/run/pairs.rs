@@ -1,7 +1,6 @@
 //! What pairs of several hosts show together: which are slow, and what a whole matching carries.
 
 use crate::options::grouped;
-use crate::order::Ordered;
 use crate::plan::{HostPair, Pairs, Plan, Rails};
 use crate::record::schema::{Bisection, PairFigures, Run, SlowPair};
 use crate::stats::rate::{Delivered, rate};
@@ -87,7 +86,7 @@ fn slow(group: &[&Run]) -> Vec<SlowPair> {
         true => a.value.total_cmp(&b.value),
         false => b.value.total_cmp(&a.value),
     };
-    found.order_by(worse);
+    found.sort_by(worse);
     found
 }
 

@@ -4,7 +4,6 @@
 
 use super::running_rank::RunningRank;
 use crate::clock::{TickSpan, Timebase};
-use crate::order::Ordered;
 use crate::sample::Flags;
 use crate::sample::arena::{Arena, BINS, Row, bin_middle};
 use crate::stats::Metric;
@@ -165,7 +164,7 @@ fn ticks(row: &Row) -> Option<f64> {
 
 /// A quantile of weighted times; `None`: they stand for too few messages.
 fn at(times: &mut [(f64, f64)], p: f64) -> Option<f64> {
-    times.order_by(|a, b| a.0.total_cmp(&b.0));
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all = times.iter().map(|(_, weight)| weight).sum::<f64>().round() as u64;
     if all < least_samples(p) {
         return None;

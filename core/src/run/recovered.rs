@@ -1,7 +1,6 @@
 //! The record of a run that was killed or ran out of disk, made from its saved rounds.
 
 use super::counts::add;
-use crate::order::Ordered;
 use crate::record::RecordError;
 use crate::record::journal::{Saved, SavedRound};
 use crate::record::schema::{Counts, Figure, Record, RecordedWarning, Run};
@@ -131,7 +130,7 @@ fn finish(run: &mut Run, series: &Series, threshold_ns: f64, planned: u32) -> Op
     };
     let mut figures: Vec<Figure> = series.iter().filter_map(figure).collect();
     // The one that answers the question first.
-    figures.order_by_key(|figure| figure.metric.name() != run.headline);
+    figures.sort_by_key(|figure| figure.metric.name() != run.headline);
     run.figures = figures;
     None
 }

@@ -13,7 +13,6 @@ use crate::control::fault::{Fault, Handled};
 use crate::control::patience::patience;
 use crate::control::protocol::*;
 use crate::control::secret;
-use crate::order::Ordered;
 use crate::plan::pairs::HERE;
 use crate::plan::{Case, Ending};
 use crate::remote::process::{Agent, AgentMessage, EXIT};
@@ -128,7 +127,7 @@ impl<'a> Round<'a> {
             false => self.ranks.len(),
         };
         let mut order: Vec<usize> = (0..processes).collect();
-        order.order_by_key(|rank| self.ranks[*rank].role.side() == Role::Client);
+        order.sort_by_key(|rank| self.ranks[*rank].role.side() == Role::Client);
         order
     }
 

@@ -1,6 +1,5 @@
 //! Single gaps that stand out of a round, and what the counters of both ends say of them. Pure.
 
-use crate::order::Ordered;
 use crate::plan::Case;
 use crate::record::schema::{Round, Stall, StallCause, Usage};
 use crate::sample::{Flags, Sample};
@@ -46,7 +45,7 @@ pub(super) fn of_round(
     let least_ns = LEAST_NS.max(MEDIANS * median_ns);
     let mut long: Vec<Span> = spans().filter(|span| span.length_ns >= least_ns).collect();
     // Of a bandwidth in both directions one stands behind the other.
-    long.order_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+    long.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
     let mut found: Vec<Span> = Vec::new();
     let mut until_ns = f64::NEG_INFINITY;
     for span in long {
@@ -62,7 +61,7 @@ pub(super) fn of_round(
     let is_real = !case.transport.simulates_time();
     let mut stalls: Vec<Stall> =
         found.into_iter().map(|span| stall(span, round, is_real)).collect();
-    stalls.order_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+    stalls.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
     stalls
 }
 
@@ -79,7 +78,7 @@ pub(super) fn of_run(mut stalls: Vec<Stall>) -> (Vec<Stall>, Vec<Warning>) {
 
 /// Drops all but the longest, which stand in that order; of equal ones the first are kept.
 fn keep_longest<T>(all: &mut Vec<T>, length: impl Fn(&T) -> f64) {
-    all.order_by(|a, b| length(b).total_cmp(&length(a)));
+    all.sort_by(|a, b| length(b).total_cmp(&length(a)));
     all.truncate(MOST);
 }
 

@@ -2,7 +2,6 @@
 
 use crate::control::protocol::Outcome;
 use crate::host::ResourceUse;
-use crate::maps::map_of;
 use crate::record::schema::{RoundEnd, Usage};
 use crate::run::running_rank::ThreadResult;
 use crate::transport::counter::{self, CounterValue};
@@ -45,7 +44,9 @@ pub(super) fn usage(parts: &[ThreadResult]) -> Usage {
         locked: all(|outcome| outcome.locked.is_ok()),
         own_descriptors: all(|outcome| outcome.own_descriptors),
         effective_settings: in_common(parts),
-        final_counters: map_of(counters.into_iter().map(|(name, it)| (name, it.to_string()))),
+        final_counters: BTreeMap::from_iter(
+            counters.into_iter().map(|(name, it)| (name, it.to_string())),
+        ),
     }
 }
 
@@ -54,7 +55,7 @@ fn in_common(parts: &[ThreadResult]) -> BTreeMap<String, String> {
     let is_common = |setting: &&(String, String)| {
         others.iter().all(|other| other.effective_settings.contains(setting))
     };
-    map_of(first.effective_settings.iter().filter(is_common).cloned())
+    BTreeMap::from_iter(first.effective_settings.iter().filter(is_common).cloned())
 }
 
 #[cfg(test)]

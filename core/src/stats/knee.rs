@@ -1,7 +1,6 @@
 //! The knee of a curve over load, and the highest rate that keeps a bound. Pure.
 
 use super::{Quantile, Rate, Summary};
-use crate::order::Ordered;
 use crate::plan::{Schedule, Slo};
 
 /// Of what was offered, the share that must be achieved: else the arrivals were not those that were
@@ -150,7 +149,7 @@ fn upper(quantile: &Quantile) -> f64 {
 /// The positions of the points, by rising rate.
 fn by_rate(points: &[Point]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
-    order.order_by(|a, b| points[*a].offered.total_cmp(&points[*b].offered));
+    order.sort_by(|a, b| points[*a].offered.total_cmp(&points[*b].offered));
     order
 }
 

@@ -1,6 +1,5 @@
 //! What an end has counted when a round is over.
 
-use crate::maps::map_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,7 +46,7 @@ pub const PREFIX: &str = "counter.";
 
 /// The counters of a port that moved. All ends of this host see them.
 pub fn moved(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> FinalCounters {
-    map_of(now.iter().filter_map(|(name, now)| {
+    BTreeMap::from_iter(now.iter().filter_map(|(name, now)| {
         let more = now.wrapping_sub(before.get(name).copied().unwrap_or(0));
         (more != 0).then(|| (format!("{PREFIX}{name}"), CounterValue::OfPort(more)))
     }))

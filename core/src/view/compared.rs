@@ -5,7 +5,6 @@
 use super::curves::headline;
 use super::number::{Room, US, compact};
 use crate::options::each_once;
-use crate::order::Ordered;
 use crate::record::schema::Run;
 use crate::stats::Interval;
 
@@ -53,7 +52,7 @@ impl Compared<'_> {
     /// `None` where there are fewer than two.
     pub fn best(self, all: &[Named]) -> Option<String> {
         let mut sorted: Vec<&Named> = all.iter().filter(|one| one.value.is_finite()).collect();
-        sorted.order_by(|a, b| a.value.total_cmp(&b.value));
+        sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
         if self.more_is_better {
             sorted.reverse();
         }

@@ -4,8 +4,6 @@
 //! each round a [`Density`]. Nothing here estimates: a point of a curve is a sample, a cell of a
 //! density is a count. [`TAIL_STEP`] and [`BINS_PER_DECADE`] say what is lost.
 
-use crate::maps::map_of;
-use crate::order::Ordered;
 use crate::record::schema::{Metric, Record, Run};
 use crate::sample::{Flags, RoundSamples, Sample};
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,7 +147,7 @@ fn reduce_all(
     record: &Record,
     rounds: &mut dyn Iterator<Item = Result<RoundSamples, String>>,
 ) -> Reduced {
-    let mut runs = map_of(record.runs.iter().map(|run| (run.index, Open::new(run))));
+    let mut runs = BTreeMap::from_iter(record.runs.iter().map(|run| (run.index, Open::new(run))));
     let many = runs.values().map(|open| open.metrics.len()).sum::<usize>() > MANY_CURVES;
     let mut out =
         Reduced { tail_step: if many { COARSE_STEP } else { TAIL_STEP }, ..Reduced::default() };
@@ -184,8 +182,8 @@ fn reduce_all(
         }
     }
     runs.values_mut().for_each(|open| open.close(&mut out));
-    out.curves.order_by_key(|c| c.run);
-    out.densities.order_by_key(|d| (d.run, d.round));
+    out.curves.sort_by_key(|c| c.run);
+    out.densities.sort_by_key(|d| (d.run, d.round));
     out
 }
 

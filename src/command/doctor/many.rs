@@ -7,7 +7,6 @@ use crate::command::hosts::{ProbeRequest, probe_each};
 use crate::command::{CommandError, Exit};
 use crate::host::doctor::{Checkup, Difference, Finding, differences};
 use crate::options::Given;
-use crate::order::Ordered;
 use crate::plan::HostSpec;
 use crate::plan::pairs::HERE;
 use crate::report::table::{Cell, Grid, Layout, Text, Tone};
@@ -37,7 +36,7 @@ pub fn doctor(
     given: &Given,
 ) -> Result<Exit, CommandError> {
     let mut all = examined(hosts, wanted, given)?;
-    all.order_by_key(|asked| Reverse(badness(asked)));
+    all.sort_by_key(|asked| Reverse(badness(asked)));
     let reached =
         || all.iter().filter_map(|one| Some((one.host.as_str(), one.found.as_ref().ok()?)));
     let facts: Vec<_> = reached().map(|(host, checkup)| (host, &checkup.facts)).collect();
@@ -182,7 +181,7 @@ mod tests {
             host("bad", vec![Severity::Warning]),
             Asked { host: "gone".into(), found: Err("no route".into()) },
         ];
-        all.order_by_key(|asked| Reverse(badness(asked)));
+        all.sort_by_key(|asked| Reverse(badness(asked)));
         let names: Vec<&str> = all.iter().map(|asked| asked.host.as_str()).collect();
         assert_eq!(names, ["gone", "bad", "good"]);
         let facts: Vec<_> = all

@@ -7,7 +7,6 @@
 use super::selection::Matches;
 use super::{Pair, Side};
 use crate::options::each_once;
-use crate::order::Ordered;
 use crate::plan::written::shortened;
 use crate::record::schema::{CaseRecord, Environment, Noise, Record, Run, Severity};
 use crate::report::number::percent;
@@ -108,7 +107,7 @@ pub(super) fn differing(a: &Side, b: &Side, matches: &Matches<'_>, is_one: bool)
         of_records(&mut all, [&a.record, &b.record]);
     }
     let mut all = each_once(all);
-    all.order_by_key(|one| Reverse(one.severity));
+    all.sort_by_key(|one| Reverse(one.severity));
     all
 }
 

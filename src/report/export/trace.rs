@@ -6,7 +6,6 @@ use super::selection::{Selected, Selection};
 use super::{ExportError, Rows};
 use crate::explain::{NO_CPU, SlowMessage};
 use crate::options::Named;
-use crate::order::Ordered;
 use crate::record::schema::{Record, Round, Run};
 use crate::sample::{Flags, RoundSamples, Sample};
 use serde::Serialize;
@@ -54,7 +53,7 @@ pub(super) fn write(
     let mut spans = spans(&context, &part, &observables, selection.without_warmup);
     spans.extend(stages(record, run.index, round.index, &part));
     // What encloses comes before what it encloses.
-    spans.order_by(|a, b| {
+    spans.sort_by(|a, b| {
         let starts = a.start_ns.total_cmp(&b.start_ns);
         a.track.cmp(&b.track).then(starts).then(b.length_ns.total_cmp(&a.length_ns))
     });

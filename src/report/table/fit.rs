@@ -4,7 +4,6 @@
 use super::field::Field;
 use super::layout::{Columns, Layout, broken, longest_word, width};
 use super::text::{Text, Tone};
-use crate::order::Ordered;
 use crate::plan::written::escaped;
 use crate::report::model::{Cell, Column as Described, Rank};
 use crate::report::number::Room;
@@ -234,7 +233,7 @@ impl<'a> Fit<'a> {
         let mut others: Vec<usize> = others.filter(is_wanted).collect();
         self.shown = self.with_labels(&others);
         if layout.columns == Columns::Fitting {
-            others.order_by_key(|at| self.columns[*at].head.rank);
+            others.sort_by_key(|at| self.columns[*at].head.rank);
             let count = (0..=others.len()).rev().find(|count| self.is_room(&others[..*count]));
             // Where not one fits, all are shown below each other.
             let Some(count) = count.filter(|count| *count > 0 || others.is_empty()) else { return };

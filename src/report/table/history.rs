@@ -2,7 +2,6 @@
 
 use super::{Layout, Text, Tone, section};
 use crate::options::each_once;
-use crate::order::Ordered;
 use crate::record::schema::Severity;
 use crate::report::history::{Change, History, Point, Series};
 use crate::report::model::{Cell, OfRun, Table, figure, number, text};
@@ -77,7 +76,7 @@ fn conditions(changes: &[Changed<'_>], layout: &Layout) -> Text {
         let of_record = changes.iter().filter(|Changed(_, change)| change.directory == directory);
         let mut worth = each_once(of_record.flat_map(|Changed(_, change)| &change.conditions));
         worth.retain(|one| one.severity > Severity::Note);
-        worth.order_by_key(|one| Reverse(one.severity));
+        worth.sort_by_key(|one| Reverse(one.severity));
         for one in worth.into_iter().take(MOST_CONDITIONS) {
             let [a, b] = one.shown();
             let line = format!("changed at {directory}: {}: {a} -> {b}", one.what);

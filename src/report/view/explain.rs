@@ -4,7 +4,6 @@
 use crate::explain::apart::cpu_name;
 use crate::explain::split::GENERATOR;
 use crate::explain::{Apart, Cause, Explanation, QUANTILES, Slow, StageFigures, is_wire};
-use crate::order::Ordered;
 use crate::record::schema::Record;
 use crate::report::model::{Cell, Column, Note, Row, Section, Show, Table};
 use crate::report::number::{PERCENT, US, count, short, time};
@@ -102,7 +101,7 @@ fn by_cause(slow: &Slow) -> Vec<OfCause<'_>> {
     for one in &mut all {
         one.who.retain(|(who, _)| !who.is_empty());
     }
-    all.order_by_key(|one| (one.cause == Cause::Unexplained, std::cmp::Reverse(one.number)));
+    all.sort_by_key(|one| (one.cause == Cause::Unexplained, std::cmp::Reverse(one.number)));
     all
 }
 

@@ -2,7 +2,6 @@
 
 use super::figures::{self, Figure};
 use crate::options::grouped;
-use crate::order::Ordered;
 use crate::record::schema::{RateMetric, Record};
 use crate::report::model::{
     Axis, Data, Plot, Point, Section, Series, Unit, bounds, distinct, fields,
@@ -45,7 +44,7 @@ fn groups(figures: Vec<Figure<'_>>) -> Vec<Vec<Figure<'_>>> {
     let groups = grouped(named, |(who, a), (other, b)| a.name == b.name && who == other);
     let without_names = |group: Vec<(String, _)>| group.into_iter().map(|(_, one)| one).collect();
     let mut groups: Vec<Vec<Figure<'_>>> = groups.into_iter().map(without_names).collect();
-    groups.iter_mut().for_each(|group| group.order_by_key(|figure| figure.run.case.size));
+    groups.iter_mut().for_each(|group| group.sort_by_key(|figure| figure.run.case.size));
     let is_same_size = |a: &Figure<'_>, b: &Figure<'_>| a.run.case.size == b.run.case.size;
     groups.retain(|group| group.chunk_by(is_same_size).count() >= LEAST);
     groups

@@ -3,7 +3,6 @@
 use super::trace::{Event, Id, LOCKS, NO_OFFSET, NOTICED, Offset, Trace, What};
 use super::{Carries, Direction, Lives, LockWait, Packets};
 use crate::explain::summary;
-use crate::order::Ordered;
 use std::collections::{BTreeMap, HashMap};
 
 /// The stages of a packet in their order: the name, and the trace point at which each ends. A grant
@@ -327,7 +326,7 @@ fn locks(traces: &[&Trace]) -> Vec<LockWait> {
         }
     }
     let mut all: Vec<LockWait> = all.into_iter().filter(|one| one.waits > 0).collect();
-    all.order_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    all.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     all
 }
 

@@ -2,8 +2,6 @@
 
 use super::examined::Examined;
 use crate::host::format_cpus;
-use crate::maps::map_of;
-use crate::order::Ordered;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The settings of a host that figures depend on.
@@ -38,7 +36,7 @@ pub(super) fn of(examined: &Examined) -> BTreeMap<String, String> {
     let mitigations =
         mitigations.map(|(name, state)| (format!("mitigation {name}"), state.clone()));
     let sysctls = environment.sysctls.iter().map(|(name, value)| (name.clone(), value.clone()));
-    let mut all = map_of(named.chain(mitigations).chain(sysctls));
+    let mut all = BTreeMap::from_iter(named.chain(mitigations).chain(sysctls));
     for adapter in &examined.adapters {
         let name = &adapter.interface.name;
         let own = [
@@ -92,7 +90,7 @@ pub fn differences(hosts: &[(&str, &BTreeMap<String, String>)]) -> Vec<Differenc
                 None => values.push((value.to_owned(), vec![(*host).to_owned()])),
             }
         }
-        values.order_by_key(|(_, own)| std::cmp::Reverse(own.len()));
+        values.sort_by_key(|(_, own)| std::cmp::Reverse(own.len()));
         (values.len() > 1).then(|| Difference { name: (*name).clone(), values })
     };
     names.iter().filter_map(of).collect()

@@ -1,6 +1,5 @@
 //! What a check finds: what is, what it costs, and what changes it.
 
-use crate::order::Ordered;
 use crate::warning::{RecordedWarning, Severity};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -114,6 +113,6 @@ impl Finding {
 
 /// The worst first; of those alike in the order of the checks.
 pub(super) fn worst_first(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.order_by_key(|finding| Reverse(finding.severity));
+    findings.sort_by_key(|finding| Reverse(finding.severity));
     findings
 }

@@ -3,7 +3,6 @@
 use super::activity::{Activity, Kind};
 use super::gaps::{Gap, at_once};
 use super::period::period;
-use crate::order::Ordered;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -144,7 +143,7 @@ impl Collector {
                 all.push((*gap, cause(gap, near)));
             }
         }
-        all.order_by(|a, b| a.0.start_ns.total_cmp(&b.0.start_ns));
+        all.sort_by(|a, b| a.0.start_ns.total_cmp(&b.0.start_ns));
         let gaps: Vec<Gap> = all.iter().map(|(gap, _)| *gap).collect();
         for (count, (gap, (kind, name, ran))) in at_once(&gaps).into_iter().zip(all) {
             // What has a name is known without it, and of one CPU nobody knows whether the others
@@ -187,7 +186,7 @@ impl Collector {
     }
 
     fn keep_longest(&mut self) {
-        self.shown.order_by(|a, b| b.length_ns.total_cmp(&a.length_ns));
+        self.shown.sort_by(|a, b| b.length_ns.total_cmp(&a.length_ns));
         self.shown.truncate(MOST_SHOWN);
     }
 
@@ -195,12 +194,12 @@ impl Collector {
     pub fn finish(mut self) -> (Vec<CauseFigures>, Vec<ShownGap>) {
         self.keep_longest();
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        order.order_by(|a, b| self.rows[*b].1.lost_ns.total_cmp(&self.rows[*a].1.lost_ns));
+        order.sort_by(|a, b| self.rows[*b].1.lost_ns.total_cmp(&self.rows[*a].1.lost_ns));
         for gap in &mut self.shown {
             let place = order.iter().position(|number| *number as u32 == gap.cause);
             gap.cause = place.unwrap_or_default() as u32;
         }
-        self.shown.order_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
+        self.shown.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
         let figures = order.iter().map(|number| figures(&self.rows[*number])).collect();
         (figures, self.shown)
     }
@@ -312,7 +311,7 @@ mod tests {
         let ticks = (0..100).map(|at| (4e6 * f64::from(at) + 1e5, "local timer"));
         let others = [0.3e6, 7.7e6, 31e6, 32e6, 33.5e6, 90e6].map(|at| (at, "virtio3-rx"));
         let mut all: Vec<(f64, &str)> = ticks.chain(others).collect();
-        all.order_by(|a, b| a.0.total_cmp(&b.0));
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
         let gaps = all.iter().map(|(at, _)| gap(3, *at, 3000.0)).collect();
         let activities =
             all.iter().map(|(at, name)| ran(Kind::Interrupt, name, at + 500.0, at + 2500.0));

@@ -1,8 +1,6 @@
 //! What the machine counted while its CPUs were watched: interrupts, steal time, SMIs.
 
 use crate::host::Tree;
-use crate::maps::map_of;
-use crate::order::Ordered;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -51,7 +49,7 @@ impl Evidence {
             Some(InterruptCount { cpu: *cpu, name: name.clone(), count })
         });
         let mut all: Vec<InterruptCount> = counted.collect();
-        all.order_by_key(|one| std::cmp::Reverse(one.count));
+        all.sort_by_key(|one| std::cmp::Reverse(one.count));
         all.truncate(MOST);
         all
     }
@@ -101,7 +99,7 @@ fn steal(text: &str, cpus: &[u32]) -> BTreeMap<u32, f64> {
         let jiffies: f64 = words.nth(7)?.parse().ok()?;
         cpus.contains(&cpu).then_some((cpu, jiffies * JIFFY_NS))
     };
-    map_of(text.lines().filter(|line| !line.starts_with("cpu ")).filter_map(of_line))
+    BTreeMap::from_iter(text.lines().filter(|line| !line.starts_with("cpu ")).filter_map(of_line))
 }
 
 /// The register of a CPU, where root may read it and the module `msr` is loaded.

@@ -12,7 +12,6 @@
 mod memory;
 mod programs;
 
-use crate::maps::map_of;
 use crate::shipped::unpacked;
 use aya::maps::{HashMap, Map};
 use aya::{Btf, Ebpf, EbpfLoader};
@@ -308,7 +307,7 @@ impl Tracer {
             let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
             text.chars().filter(|c| !c.is_control()).collect()
         };
-        map_of(map.iter().flatten().map(|(tid, bytes)| (tid, name(bytes))))
+        BTreeMap::from_iter(map.iter().flatten().map(|(tid, bytes)| (tid, name(bytes))))
     }
 }
 
@@ -321,5 +320,5 @@ fn interrupts() -> BTreeMap<u32, String> {
         let device = words.last()?.to_owned();
         Some((number.parse().ok()?, format!("IRQ {number} ({device})")))
     };
-    map_of(text.lines().filter_map(line))
+    BTreeMap::from_iter(text.lines().filter_map(line))
 }

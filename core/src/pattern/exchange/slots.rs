@@ -4,7 +4,6 @@
 //! Memory is O(nodes) and an answer O(1), so that 10 000 nodes have their schedule at once. The
 //! rules are those of the event builders at GSI (DABC's `IbTest*`), with two more.
 
-use crate::maps::map_of;
 use crate::options::named_enum;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -77,7 +76,7 @@ impl Slots {
             }
         }
         let listed = table.iter().map(|(slot, ..)| slot.saturating_add(1)).max().unwrap_or(1);
-        let table = map_of(table.iter().map(|&(slot, from, to)| ((slot, from), to)));
+        let table = BTreeMap::from_iter(table.iter().map(|&(slot, from, to)| ((slot, from), to)));
         let degree = degree.clamp(1, nodes - 1);
         Slots { rule, nodes, degree, order, place, distances, listed, table }
     }

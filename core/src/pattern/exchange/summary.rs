@@ -1,9 +1,9 @@
 //! What a run of an exchange shows beside its rates: each connection and node, how fair the shares
 //! are, and how they change over time. The record has it as the run's `details`.
 
-use crate::maps::map_of;
 use crate::pattern::prelude::*;
 use crate::stats::rate::rate;
+use std::collections::BTreeMap;
 
 /// Connections of which the record has the rate of each: those of 64 nodes.
 pub const MOST_CONNECTIONS: usize = 64 * 63;
@@ -289,7 +289,7 @@ fn over_time<'a>(
         lines.truncate(MOST_NODES);
     }
     let seconds = round.seconds / BINS as f64;
-    let place = map_of(lines.iter().copied().zip(0_usize..));
+    let place = BTreeMap::from_iter(lines.iter().copied().zip(0_usize..));
     let mut rates = vec![vec![0.0; BINS]; lines.len()];
     for sample in samples {
         let (from, to) = (sender(sample), sample.thread);

@@ -2,7 +2,6 @@
 
 use super::landmarks::{self, Landmark, Landmarks};
 use super::{Load, Spec};
-use crate::order::Ordered;
 use crate::pattern::prelude::*;
 use crate::plan::Slo;
 use crate::stats::knee::{self, Bracket, Point};
@@ -112,7 +111,7 @@ fn runs(record: &Record) -> Vec<&Run> {
     let mut runs: Vec<&Run> = record.runs.iter().filter(|run| is_load(run)).collect();
     let offered = |run: &Run| run.case.schedule.rate().map_or(0.0, |rate| rate.0);
     let key = |run: &Run| (landmarks::place(&run.case, &spec(run)), spec(run).clients);
-    runs.order_by(|a, b| key(a).cmp(&key(b)).then(offered(a).total_cmp(&offered(b))));
+    runs.sort_by(|a, b| key(a).cmp(&key(b)).then(offered(a).total_cmp(&offered(b))));
     runs
 }
 

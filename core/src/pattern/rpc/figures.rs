@@ -4,7 +4,6 @@ use super::draws::Draws;
 use super::lengths::{Lengths, MeanSlowdown, OfSize, Short, Unloaded};
 use super::spec::CPERF_LINK;
 use super::{Rpc, Slowdown, Spec, cases};
-use crate::maps::map_of;
 use crate::pattern::load;
 use crate::pattern::prelude::*;
 use crate::record::schema::Figure;
@@ -15,6 +14,7 @@ use crate::run::round::RoundResult;
 use crate::sample::join::round_trips;
 use crate::stats::rate::rate;
 use crate::stats::summarize;
+use std::collections::BTreeMap;
 
 /// Of all requests, the share that counts as the shortest ones (as cperf has it).
 const SHORT_SHARE: f64 = 0.1;
@@ -308,7 +308,7 @@ fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<Mea
 fn together(by_size: &BySize, sizes: &[OfSize]) -> Vec<Vec<f64>> {
     let of_round = |(round, order): (usize, &Vec<u32>)| {
         let times = |of: &OfSize| Some((of.size, by_size.times[&of.size].get(round)?.iter()));
-        let mut times = map_of(sizes.iter().filter_map(times));
+        let mut times = BTreeMap::from_iter(sizes.iter().filter_map(times));
         order.iter().filter_map(|size| times.get_mut(size)?.next().copied()).collect()
     };
     by_size.order.iter().enumerate().map(of_round).collect()

@@ -6,7 +6,6 @@
 use super::parts::{self, ImpactAsked, LONGEST_NAME, PartAsked};
 use super::{Graph, GraphKind};
 use crate::options::each_once;
-use crate::order::Ordered;
 use crate::plan::written::{Field, Fields, Misplaced, Place, Read, Text, Written};
 use crate::units::Bytes;
 use std::borrow::Cow;
@@ -151,7 +150,7 @@ pub fn parse(commands: &[&'static str], file: &str, text: &str) -> Result<StudyF
             entries.push(entry(command, table, &all)?);
         }
     }
-    entries.order_by_key(|entry| entry.place.start);
+    entries.sort_by_key(|entry| entry.place.start);
     let graphs: Vec<Fields<'_>> = fields.get("graph")?;
     let impacts: Vec<Fields<'_>> = fields.get("impact")?;
     fields.done()?;

@@ -3,10 +3,10 @@
 
 use super::memory::Memory;
 use super::process::{Process, Tags};
-use crate::maps::map_of;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use crate::transport::{Link, Result, SetupError};
 use fabric_sys::mpi::{MPI_SUCCESS, Status};
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
@@ -110,7 +110,7 @@ impl Line {
     /// The call that failed.
     pub fn counters(&self) -> FinalCounters {
         let failed = self.failed.iter().map(|why| ("error.mpi", why.clone()));
-        map_of(failed.map(|(name, why)| (name.to_string(), CounterValue::Text(why))))
+        BTreeMap::from_iter(failed.map(|(name, why)| (name.to_string(), CounterValue::Text(why))))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Completions with an error: counted, named, and what they mean for the link.
 
-use crate::maps::map_of;
 use crate::transport::Link;
 use crate::transport::counter::{CounterValue, FinalCounters};
 use fabric_sys::verbs::types::*;
@@ -49,7 +48,9 @@ impl Errors {
         });
         let events = events.reduce(|all, next| format!("{all}; {next}"));
         let events = events.map(|events| ("event".to_string(), events));
-        map_of(errors.chain(events).map(|(name, text)| (name, CounterValue::Text(text))))
+        BTreeMap::from_iter(
+            errors.chain(events).map(|(name, text)| (name, CounterValue::Text(text))),
+        )
     }
 }
 

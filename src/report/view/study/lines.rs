@@ -1,6 +1,5 @@
 //! The lines of a graph: each figure of ours with the published ones beside it.
 
-use crate::order::Ordered;
 use crate::plan::Study;
 use crate::plan::study::{Axis, Graph, GraphKind, Point, Reference};
 use crate::record::schema::{Metric, RateMetric, Record, Run};
@@ -135,7 +134,7 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
                 && graph.size.is_none_or(|size| size == run.case.size)
         };
         let mut runs: Vec<&Run> = record.runs.iter().filter(of).collect();
-        runs.order_by(|a, b| {
+        runs.sort_by(|a, b| {
             let (x, y) = (at(a, graph.kind), at(b, graph.kind));
             let mut along = x.iter().zip(&y).map(|(a, b)| a.total_cmp(b));
             let differs = along.find(|order| order.is_ne());

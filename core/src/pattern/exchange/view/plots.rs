@@ -2,7 +2,6 @@
 
 use super::super::slots::Rule;
 use super::seen::{Seen, figure};
-use crate::order::Ordered;
 use crate::pattern::prelude::*;
 use crate::view::byte_rate::{self, ByteRateUnit};
 use crate::view::model::Point;
@@ -84,7 +83,7 @@ pub fn by_degree(runs: &[Seen<'_>]) -> Option<Plot> {
         let first = group.first()?;
         let name = format!("{} {} B", first.run.case.transport, first.spec.mean.0);
         let mut points: Vec<Point> = group.iter().filter_map(point).collect();
-        points.order_by(|a, b| a.x.total_cmp(&b.x));
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
         Some(Series { name, colour: Some(number), points, ..Series::default() })
     };
     let series: Vec<Series> = groups.iter().enumerate().filter_map(series).collect();
