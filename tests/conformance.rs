@@ -1,4 +1,4 @@
-//! One suite for every transport: what `core/src/transport/mod.rs` promises, checked on two ends in
+//! One suite for every transport: what `crates/transport/src/lib.rs` promises, checked on two ends in
 //! two threads (their memory, sockets and signals are those of two processes).
 //!
 //! Run it optimised too, `cargo test --release --test conformance`: a sum of a `bool` in

@@ -1,6 +1,6 @@
 //! `wiregauge doctor` and `wiregauge noise --together` as a user runs them. The checks themselves
-//! are tested on made-up trees (`core/src/host/doctor/tests.rs`), what is made of gaps on made-up
-//! ones (`core/src/host/together`).
+//! are tested on made-up trees (`crates/host/src/doctor/tests.rs`), what is made of gaps on made-up
+//! ones (`crates/host/src/together`).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

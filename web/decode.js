@@ -1,4 +1,4 @@
-// What src/report/html/encode.rs wrote, back to numbers.
+// What crates/report/src/html/encode.rs wrote, back to numbers.
 
 const readJson = (id) => JSON.parse(document.getElementById(id).textContent);
 

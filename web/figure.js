@@ -1,4 +1,4 @@
-// Any plot that core/src/view/model describes as data: series, marks and axes.
+// Any plot that crates/figures/src/view/model describes as data: series, marks and axes.
 
 const REFERENCE_DASHES = [[5, 4], [2, 3], [9, 3, 2, 3], [12, 4]];
 

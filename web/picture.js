@@ -48,7 +48,7 @@ function pictureButton(name, made) {
   return button;
 }
 
-// A button that saves the drawing of the whole plot as the report wrote it (src/report/svg):
+// A button that saves the drawing of the whole plot as the report wrote it (crates/report/src/svg):
 // `chosen` gives its name and, where a reader has chosen among them, the runs that it shall have.
 function vectorButton(name, chosen) {
   const button = element("button", { type: "button", textContent: `${name}.svg` });

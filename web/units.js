@@ -1,4 +1,4 @@
-// Numbers as a person reads them; the same rules as core/src/view/number.rs.
+// Numbers as a person reads them; the same rules as crates/figures/src/view/number.rs.
 
 function significant(number) {
   const v = valueOf(number);

@@ -1,12 +1,10 @@
 //! Samples in VILLASnode's forms, as files and as a node's datagrams: samples or a sentence.
 #![no_main]
 
-#[path = "../../tests/support/villas.rs"]
-mod villas;
-
 use libfuzzer_sys::fuzz_target;
 use wiregauge::signal::format::{Format, binary};
 use wiregauge::signal::{Kind, message_bytes};
+use wiregauge_test_support::villas;
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, bytes)) = data.split_first() else { return };

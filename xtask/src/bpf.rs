@@ -3,10 +3,10 @@
 use crate::command::{output, root, run};
 use std::process::Command;
 
-/// Makes `core/src/host/trace/stamps.bpf.o`. Its types (BTF) stay, which the loader needs; the
+/// Makes `crates/host/src/trace/stamps.bpf.o`. Its types (BTF) stay, which the loader needs; the
 /// debug information, which names this machine's paths, does not.
 pub fn bpf() -> Result<(), String> {
-    let folder = root()?.join("core/src/host/trace");
+    let folder = root()?.join("crates/host/src/trace");
     println!("{}", output(Command::new("clang").arg("--version"))?.lines().next().unwrap_or(""));
     // v3: atomic instructions that return the old value, from Linux 5.12 on.
     let clang = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c"];

@@ -9,7 +9,7 @@
 //! all that makes figures.
 //!
 //! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- bpf` compiles
-//! `core/src/host/trace/stamps.bpf.c`. It needs Debian's `clang` and `llvm`; building wiregauge
+//! `crates/host/src/trace/stamps.bpf.c`. It needs Debian's `clang` and `llvm`; building wiregauge
 //! needs neither.
 //!
 //! `cargo run --manifest-path xtask/Cargo.toml --no-default-features -- dist` makes a release: a
@@ -55,11 +55,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes `fabric-sys/src/verbs/types.rs`.
+/// Writes `crates/fabric-sys/src/verbs/types.rs`.
 #[cfg(feature = "bindings")]
 fn bindings() -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let to: PathBuf = root.join("fabric-sys/src/verbs/types.rs");
+    let to: PathBuf = root.join("crates/fabric-sys/src/verbs/types.rs");
     let notice: String =
         NOTICE.lines().map(|l| format!("// {l}").trim_end().to_owned() + "\n").collect();
     let made = bindgen::Builder::default()

@@ -1,6 +1,6 @@
 //! What a plan needs of a pattern: its name, its specification, what it asks of a transport.
 //!
-//! A plan knows patterns by this trait alone. Those that there are stand in `core/src/pattern/`;
+//! A plan knows patterns by this trait alone. Those that there are stand in `crates/patterns/src/`;
 //! who reads a name is handed the list of them.
 #![warn(missing_docs)]
 

@@ -5,7 +5,7 @@
 //! not ordered after the other side's fails. miri runs the ring on real threads and heap memory.
 #![cfg(test)]
 
-#[path = "../../../core/src/transport/shm/ring.rs"]
+#[path = "../../../crates/transport/src/shm/ring.rs"]
 mod ring;
 
 /// Both ways of taking a message: as one of several, and alone.

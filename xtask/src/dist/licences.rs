@@ -14,7 +14,7 @@ const NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"
 /// What no package of cargo brings: its name, and its licence's file in the checkout.
 const OTHERS: [(&str, &str); 2] = [
     ("uPlot (plots of the page)", "web/vendor/uPlot.LICENSE"),
-    ("rdma-core (types of the interface)", "fabric-sys/LICENSE-RDMA-CORE"),
+    ("rdma-core (types of the interface)", "crates/fabric-sys/LICENSE-RDMA-CORE"),
 ];
 
 /// A package that is built in.

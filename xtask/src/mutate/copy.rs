@@ -14,19 +14,43 @@ pub const SWITCH: &str = "WIREGAUGE_MUTANT";
 /// Names a file to which each number is added once that was asked for.
 pub const ASKED: &str = "WIREGAUGE_MUTANTS_ASKED";
 
-/// A library: its package, and the folder of its sources.
+/// The package of the tests of whole runs.
+const ROOT: &str = "wiregauge";
+
+/// A library that makes figures: its package, the folder of its sources, and the test programs that
+/// it has beside its unit tests.
 pub struct Library {
     package: &'static str,
     folder: &'static str,
+    tests: &'static [&'static str],
 }
 
-/// The libraries, the lower one first.
-pub const LIBRARIES: [Library; 2] = [
-    Library { package: "wiregauge-core", folder: "core/src/" },
-    Library { package: "wiregauge", folder: "src/" },
+/// The libraries, the lower ones first.
+pub const LIBRARIES: [Library; 6] = [
+    Library { package: "wiregauge-clock", folder: "crates/clock/src/", tests: &[] },
+    Library { package: "wiregauge-sample", folder: "crates/sample/src/", tests: &[] },
+    Library { package: "wiregauge-stats", folder: "crates/stats/src/", tests: &["histograms"] },
+    Library {
+        package: "wiregauge-analysis",
+        folder: "crates/analysis/src/",
+        tests: &["with_patterns"],
+    },
+    Library { package: "wiregauge-run", folder: "crates/run/src/", tests: &[] },
+    Library { package: "wiregauge-patterns", folder: "crates/patterns/src/", tests: &[] },
 ];
 
 impl Library {
+    /// Returns how many programs its tests are.
+    pub fn programs(&self) -> usize {
+        1 + self.tests.len()
+    }
+
+    /// Returns the names of its test programs, that of its unit tests first.
+    fn targets(&self) -> impl Iterator<Item = String> {
+        let unit_tests = std::iter::once(self.package.replace('-', "_"));
+        unit_tests.chain(self.tests.iter().map(|name| name.to_string()))
+    }
+
     pub fn has(&self, file: &str) -> bool {
         file.starts_with(self.folder)
     }
@@ -89,7 +113,7 @@ pub struct CompilerError {
     pub explained_by: Vec<(String, Range<usize>)>,
 }
 
-/// Builds the tests of both libraries, and those of these files of `tests/`, in the copy, beside
+/// Builds the tests of all libraries, and those of these files of `tests/`, in the copy, beside
 /// what was built of the original's dependences.
 pub fn build(root: &Path, copy: &Path, level: Level, others: &[&str]) -> Result<Built, String> {
     let mut cargo = Command::new("cargo");
@@ -98,21 +122,32 @@ pub fn build(root: &Path, copy: &Path, level: Level, others: &[&str]) -> Result<
         cargo.args(["--config", &format!("profile.dev.package.{package}.opt-level={level}")]);
     }
     cargo.args(["test", "--no-run", "--quiet", "--message-format=json", "--lib"]);
-    cargo.args(others.iter().flat_map(|name| ["--test", name]));
+    for Library { package, tests, .. } in &LIBRARIES {
+        cargo.args(["-p", package]).args(tests.iter().flat_map(|name| ["--test", name]));
+    }
+    if !others.is_empty() {
+        cargo.args(["-p", ROOT]).args(others.iter().flat_map(|name| ["--test", name]));
+    }
     cargo.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target")).stdin(Stdio::null());
     let output = cargo.output().map_err(|error| format!("cargo: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let messages = || said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     if output.status.success() {
-        let program = |name: &str| -> Result<PathBuf, String> {
-            let is_it = |m: &Value| m["profile"]["test"] == true && m["target"]["name"] == name;
+        let program = |folder: &str, name: &str| -> Result<PathBuf, String> {
+            let is_it = |m: &Value| {
+                let source = m["target"]["src_path"].as_str().unwrap_or_default();
+                let is_below = source.contains(folder);
+                m["profile"]["test"] == true && m["target"]["name"] == name && is_below
+            };
             let built = messages().find(is_it);
             let path = built.as_ref().and_then(|message| message["executable"].as_str());
             path.map(PathBuf::from).ok_or(format!("cargo built no tests of {name}"))
         };
-        let libraries = LIBRARIES.iter().map(|library| library.package.replace('-', "_"));
-        let all = libraries.chain(others.iter().map(|name| name.to_string()));
-        let all = all.map(|name| program(&name));
+        let own = LIBRARIES.iter().flat_map(|library| {
+            let folder = library.folder.trim_end_matches("src/");
+            library.targets().map(move |name| program(folder, &name))
+        });
+        let all = own.chain(others.iter().map(|name| program("", name)));
         return all.collect::<Result<_, _>>().map(Built::Programs);
     }
     let errors: Vec<CompilerError> =

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::command::root;
-use copy::{Built, LIBRARIES, Level, Library, build, copy};
+use copy::{Built, Level, build, copy};
 use program::{Outcome, Program};
 pub use whole::mutate_all;
 
@@ -70,22 +70,26 @@ fn insert(to: &Path, mutants: &[Mutant]) -> Result<(), String> {
 }
 
 /// Whether the tests fail.
-fn is_noticed(program: &Program, number: usize, tests: &str) -> Result<bool, String> {
+fn is_noticed(programs: &[Program], number: usize, tests: &str) -> Result<bool, String> {
     let tests: Vec<&str> = tests.split(' ').collect();
-    Ok(program.try_mutant(number, &tests, PATIENCE)? != Outcome::Passed)
+    for program in programs {
+        if program.try_mutant(number, &tests, PATIENCE)? != Outcome::Passed {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
-/// Tries the mutants of a library, and returns how many its tests do not notice.
-fn try_all(program: &Program, mutants: &[Mutant], library: &Library) -> Result<u32, String> {
-    let own = || mutants.iter().enumerate().filter(|(_, mutant)| library.has(&mutant.file));
-    for tests in own().map(|(_, mutant)| mutant.tests.as_str()).collect::<BTreeSet<_>>() {
-        if is_noticed(program, mutants.len(), tests)? {
+/// Tries all mutants, and returns how many the tests do not notice.
+fn try_all(programs: &[Program], mutants: &[Mutant]) -> Result<u32, String> {
+    for tests in mutants.iter().map(|mutant| mutant.tests.as_str()).collect::<BTreeSet<_>>() {
+        if is_noticed(programs, mutants.len(), tests)? {
             return Err(format!("the tests {tests} fail without a mutant"));
         }
     }
     let mut survivors = 0;
-    for (number, mutant) in own() {
-        if !is_noticed(program, number, &mutant.tests)? {
+    for (number, mutant) in mutants.iter().enumerate() {
+        if !is_noticed(programs, number, &mutant.tests)? {
             survivors += 1;
             println!("{}: '{}' for '{}'", mutant.file, mutant.instead, mutant.expression);
         }
@@ -106,11 +110,9 @@ pub fn mutate() -> Result<(), String> {
             return Err(errors.into_iter().map(|error| error.text).collect());
         }
     };
-    let mut survivors = 0;
-    for (library, path) in LIBRARIES.iter().zip(paths) {
-        let program = Program { path, copy: to.clone() };
-        survivors += try_all(&program, &mutants, library)?;
-    }
+    let of_path = |path| Program { path, copy: to.clone() };
+    let programs: Vec<Program> = paths.into_iter().map(of_path).collect();
+    let survivors = try_all(&programs, &mutants)?;
     println!("{} mutants, {survivors} not noticed", mutants.len());
     if survivors == 0 { Ok(()) } else { Err("a test is missing".to_owned()) }
 }

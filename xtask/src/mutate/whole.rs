@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::command::root;
 
-use super::copy::{self, Built, CompilerError, LIBRARIES, Level, build};
+use super::copy::{self, Built, CompilerError, LIBRARIES, Level, Library, build};
 use super::decided::{Decided, Verdict, key};
 use super::equivalent;
 use super::generate::{self, Mutant};
@@ -17,42 +17,42 @@ use super::program::{Outcome, Program};
 
 /// What computes figures, in the order in which it is tried where no paths are given.
 const FIGURES: &[&str] = &[
-    "core/src/stats",
-    "core/src/run/counts.rs",
-    "core/src/run/rates.rs",
-    "core/src/run/figures.rs",
-    "core/src/run/summary.rs",
-    "core/src/run/marks.rs",
-    "core/src/run/recovered.rs",
-    "core/src/run/analysis.rs",
-    "core/src/run/compared.rs",
-    "core/src/run/overhead.rs",
-    "core/src/run/pairs.rs",
-    "core/src/run/search.rs",
-    "core/src/run/stalls.rs",
-    "core/src/run/start.rs",
-    "core/src/run/clocks.rs",
-    "core/src/pattern/bandwidth/figures.rs",
-    "core/src/pattern/bandwidth/window.rs",
-    "core/src/pattern/latency/figures.rs",
-    "core/src/pattern/load/figures.rs",
-    "core/src/pattern/load/landmarks.rs",
-    "core/src/pattern/oneway/figures.rs",
-    "core/src/pattern/rpc/figures.rs",
-    "core/src/pattern/rpc/lengths.rs",
-    "core/src/pattern/stream/figures.rs",
-    "core/src/pattern/stream/kept.rs",
-    "core/src/sample",
-    "core/src/clock/calibrate.rs",
-    "core/src/clock/check.rs",
-    "core/src/clock/chosen.rs",
-    "core/src/clock/offset",
-    "core/src/clock/stamped.rs",
-    "core/src/clock/timebase.rs",
-    "core/src/clock/device.rs",
-    "core/src/clock/exchange.rs",
-    "core/src/clock/counter.rs",
-    "core/src/clock/timer.rs",
+    "crates/stats/src",
+    "crates/analysis/src/counts.rs",
+    "crates/analysis/src/rates.rs",
+    "crates/analysis/src/figures.rs",
+    "crates/run/src/summary.rs",
+    "crates/analysis/src/marks.rs",
+    "crates/analysis/src/recovered.rs",
+    "crates/analysis/src/pattern.rs",
+    "crates/run/src/compared.rs",
+    "crates/analysis/src/overhead.rs",
+    "crates/analysis/src/pairs.rs",
+    "crates/analysis/src/search.rs",
+    "crates/analysis/src/stalls.rs",
+    "crates/analysis/src/start.rs",
+    "crates/run/src/clocks.rs",
+    "crates/patterns/src/bandwidth/figures.rs",
+    "crates/patterns/src/bandwidth/window.rs",
+    "crates/patterns/src/latency/figures.rs",
+    "crates/patterns/src/load/figures.rs",
+    "crates/patterns/src/load/landmarks.rs",
+    "crates/patterns/src/oneway/figures.rs",
+    "crates/patterns/src/rpc/figures.rs",
+    "crates/patterns/src/rpc/lengths.rs",
+    "crates/patterns/src/stream/figures.rs",
+    "crates/patterns/src/stream/kept.rs",
+    "crates/sample/src",
+    "crates/clock/src/calibrate.rs",
+    "crates/clock/src/check.rs",
+    "crates/clock/src/chosen.rs",
+    "crates/clock/src/offset",
+    "crates/clock/src/stamped.rs",
+    "crates/clock/src/timebase.rs",
+    "crates/clock/src/device.rs",
+    "crates/clock/src/exchange.rs",
+    "crates/clock/src/counter.rs",
+    "crates/clock/src/timer.rs",
 ];
 /// Which tests are asked together: those of the file, of its folder and the others, of each the
 /// quickest first.
@@ -110,7 +110,9 @@ pub fn mutate_all(paths: &[&str]) -> Result<(), String> {
         decided.keep(&one.key, &Verdict::Refused)?;
     }
     let mut judges = Vec::new();
-    for (path, suite) in paths.into_iter().zip([LIBRARY, LIBRARY, RECOMPUTE]) {
+    let of_libraries = LIBRARIES.iter().map(Library::programs).sum();
+    let suites = std::iter::repeat_with(|| LIBRARY).take(of_libraries).chain([RECOMPUTE]);
+    for (path, suite) in paths.into_iter().zip(suites) {
         let program = Program { path, copy: to.clone() };
         let reached = reached(&program, suite.longest)?;
         judges.push(Judge { suite, program, reached });
@@ -144,7 +146,8 @@ fn sources(root: &Path, paths: &[&str]) -> Result<Vec<Source>, String> {
     for file in String::from_utf8_lossy(&listed).lines().filter(is_source) {
         let text = copy::read(root, file)?;
         let modules = generate::test_modules(&text).map_err(|error| format!("{file}: {error}"))?;
-        let folder = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
+        let folder = file.strip_suffix("/mod.rs").or(file.strip_suffix("/lib.rs"));
+        let folder = folder.or(file.strip_suffix(".rs")).unwrap_or(file);
         of_tests.extend(modules.iter().map(|module| format!("{folder}/{module}")));
         all.push(Source { file: file.to_owned(), text });
     }
@@ -280,7 +283,7 @@ impl Judge {
     }
 }
 
-/// `core/src/stats/rate.rs` is `stats::rate`.
+/// `crates/stats/src/rate.rs` is `rate`, `crates/patterns/src/load/mod.rs` is `load`.
 fn module(file: &str) -> String {
     let file = copy::in_library(file);
     let file = file.strip_suffix("/mod.rs").or(file.strip_suffix(".rs")).unwrap_or(file);
