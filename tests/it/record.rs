@@ -213,7 +213,7 @@ fn what_cannot_be_written_is_refused_before_the_run() {
     assert!(sentence(in_proc.map(|_| ())).contains("cannot create a run directory in /proc"));
 }
 
-/// Runs the ignored test `inner` of this file in a mount namespace of its own, with `options` for
+/// Runs the ignored test `inner` of this module in a mount namespace of its own, with `options` for
 /// a tmpfs on the directory that it finds in `WIREGAUGE_TMPFS`. The mount ends with the process.
 fn on_tmpfs(options: &str, inner: &str) {
     let scratch = Scratch::new();
@@ -227,7 +227,7 @@ fn on_tmpfs(options: &str, inner: &str) {
         .args(if root { &["-m"][..] } else { &["-r", "-m"][..] })
         .args(["sh", "-c", script, "sh", options])
         .arg(std::env::current_exe().unwrap())
-        .arg(inner)
+        .arg(format!("record::{inner}"))
         .env("WIREGAUGE_TMPFS", &mount);
     let output = output(&mut unshare);
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
