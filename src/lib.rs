@@ -21,19 +21,29 @@
 //! change without notice.
 
 #[macro_use(ensure)]
-extern crate wiregauge_core;
+extern crate wiregauge_base;
 
-#[doc(hidden)]
-pub use wiregauge_core::{
-    agent, clock, control, explain, host, loops, remote, run, sample, shipped, signal,
-};
 #[doc(inline)]
-pub use wiregauge_core::{options, pattern, plan, record, stats, transport, units, view, warning};
+pub use wiregauge_base::{options, units, warning};
+#[doc(inline)]
+pub use wiregauge_figures::{record, view};
+#[doc(inline)]
+pub use {
+    wiregauge_patterns as pattern, wiregauge_plan as plan, wiregauge_report as report,
+    wiregauge_stats as stats, wiregauge_transport as transport,
+};
 
+// For the program and its tests alone.
 #[doc(hidden)]
-pub mod testbed;
-
-pub mod report;
+pub use wiregauge_figures::explain;
+#[doc(hidden)]
+pub use wiregauge_measure::{agent, control, loops};
+#[doc(hidden)]
+pub use {
+    wiregauge_analysis as analysis, wiregauge_clock as clock, wiregauge_host as host,
+    wiregauge_remote as remote, wiregauge_run as run, wiregauge_sample as sample,
+    wiregauge_signal as signal, wiregauge_testbed as testbed,
+};
 
 #[doc(hidden)]
 pub mod cli;
@@ -41,12 +51,7 @@ pub mod cli;
 #[doc(hidden)]
 pub mod command;
 
+mod shipped;
+
 pub use command::CommandError;
 pub use command::library::{measure, serve_as_agent};
-
-// What the programs of tests/ share with the tests in here names the crate as they do.
-#[cfg(test)]
-extern crate self as wiregauge;
-#[cfg(test)]
-#[path = "../tests/support/bounded.rs"]
-mod bounded;

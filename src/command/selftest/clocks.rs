@@ -4,11 +4,11 @@
 
 use super::simulate::{play, scheduled};
 use super::{Fallible, Outcome};
+use crate::analysis::start;
 use crate::clock::offset::{Exchange, Model};
 use crate::clock::{ChosenClock, LocalNs, MOST_PPM, Ticks, Timebase};
 use crate::plan::Schedule;
 use crate::record::schema::{Begin, Start};
-use crate::run::start;
 use crate::sample::join::End;
 use crate::units::MessageRate;
 use crate::warning::Warning;

@@ -1,0 +1,121 @@
+//! What the instrument adds to a latency: the loop of `latency` on the null transport, in many
+//! passes before the rounds, and figures that lie below it. Pure.
+
+use super::pattern::RunSoFar;
+use wiregauge_base::warning::Warning;
+use wiregauge_figures::record::schema::{Figure, Instrument};
+use wiregauge_stats::Metric;
+use wiregauge_stats::quantile::rank;
+
+/// Messages of a pass. 200 take 4 us on a fast clock: a stall of the host is in one pass of many,
+/// and the p99 of a pass is no message of it that the host held up alone.
+const PASS: usize = 200;
+
+/// The instrument's overhead, from the null rounds that stood before every round. Its p50 and p99
+/// are medians over the passes of each pass's own: what the host took from a few passes is the
+/// noise of its CPUs and not what the loop adds.
+pub fn instrument(runs: &[RunSoFar], resolution_ns: f64) -> Instrument {
+    // In simulated time the loop takes none.
+    let real = || runs.iter().filter(|run| !run.case.transport.simulates_time());
+    let rounds = real().flat_map(|run| &run.overhead);
+    let recording = real().flat_map(|run| run.recording_ns.iter().copied()).collect();
+    of_rounds(rounds.map(Vec::as_slice), recording, resolution_ns)
+}
+
+fn of_rounds<'a>(
+    rounds: impl Iterator<Item = &'a [f64]>,
+    recording: Vec<f64>,
+    resolution_ns: f64,
+) -> Instrument {
+    let passes: Vec<Vec<f64>> =
+        rounds.flat_map(|round| round.chunks(PASS)).map(|pass| sorted(pass.to_vec())).collect();
+    let over = |p: f64| {
+        let each = passes.iter().filter_map(|pass| nearest_rank(pass, p)).collect();
+        nearest_rank(&sorted(each), 0.5).unwrap_or(f64::NAN)
+    };
+    let overhead_p99_ns = over(0.99);
+    Instrument {
+        overhead_p50_ns: over(0.5),
+        overhead_p99_ns,
+        count: passes.iter().map(|pass| pass.len() as u64).sum(),
+        passes: passes.len() as u64,
+        error_ns: overhead_p99_ns + resolution_ns,
+        recording_ns: nearest_rank(&sorted(recording), 0.5).unwrap_or(f64::NAN),
+    }
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn nearest_rank(sorted: &[f64], p: f64) -> Option<f64> {
+    let rank = rank(p, sorted.len() as u64);
+    sorted.get((rank as usize).checked_sub(1)?).copied()
+}
+
+/// Warns of a median that what the instrument adds could explain alone. Half of a round trip has
+/// half of it.
+pub fn below(figure: &Figure, instrument: &Instrument) -> Option<Warning> {
+    let error_ns = match figure.metric {
+        Metric::HalfRtt => instrument.error_ns / 2.0,
+        // These lie within the loop or are differences of latencies.
+        Metric::Lateness | Metric::Post | Metric::Jitter => return None,
+        _ => instrument.error_ns,
+    };
+    let p50_ns = figure.summary.quantile(0.5)?.value?.0;
+    let metric = figure.metric.name();
+    (p50_ns <= error_ns).then_some(Warning::BelowOverhead { metric, p50_ns, error_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wiregauge_stats::summarize;
+
+    #[test]
+    fn a_stall_of_the_host_is_not_what_the_loop_adds() {
+        // Five rounds of 2000 messages of 20 ns, one in 50 of 30 ns; the host stalls in some.
+        let mut rounds = vec![vec![20.0; 2000]; 5];
+        rounds.iter_mut().for_each(|round| round.iter_mut().step_by(50).for_each(|ns| *ns = 30.0));
+        for at in [5, 6, 7, 8, 300, 700, 701, 702, 703, 1999] {
+            rounds[2][at] = 4.7e3;
+            rounds[4][at] = 1e6;
+        }
+        let found = of_rounds(rounds.iter().map(Vec::as_slice), vec![2.0, 3.0, 9.0], 10.0);
+        assert_eq!((found.overhead_p50_ns, found.overhead_p99_ns), (20.0, 30.0));
+        assert_eq!((found.error_ns, found.count, found.passes), (40.0, 10_000, 50));
+        assert_eq!(found.recording_ns, 3.0);
+        assert!(of_rounds(std::iter::empty(), Vec::new(), 10.0).error_ns.is_nan());
+    }
+
+    #[test]
+    fn rounds_in_simulated_time_say_nothing_of_the_overhead() {
+        use wiregauge_transport::TransportKind;
+        let run = |transport, ns: f64| {
+            let mut request = wiregauge_patterns::latency::request(Default::default());
+            request.transports = vec![transport];
+            let case = request.plan().unwrap().cases.remove(0);
+            let analysis = wiregauge_patterns::registry::analysis(case.pattern.name()).unwrap();
+            let mut run = RunSoFar::new(0, &case, analysis, &[], 1);
+            run.overhead = vec![vec![ns; 2000]];
+            run
+        };
+        let real = run(TransportKind::default(), 20.0);
+        let found = instrument(&[real, run(TransportKind::SIMULATED, 0.0)], 10.0);
+        assert_eq!((found.overhead_p50_ns, found.error_ns, found.count), (20.0, 30.0, 2000));
+    }
+
+    #[test]
+    fn a_figure_below_the_overhead_is_told() {
+        let instrument = of_rounds([&[40.0; 200][..]].into_iter(), vec![1.0], 10.0);
+        let warned = |metric, ns: f64| {
+            let summary = summarize(&[vec![ns; 100]], f64::INFINITY);
+            let figure = Figure { metric, unit: "ns".into(), summary, clock_bound_ns: None };
+            below(&figure, &instrument).is_some()
+        };
+        assert!(warned(Metric::Rtt, 50.0) && !warned(Metric::Rtt, 51.0));
+        assert!(warned(Metric::HalfRtt, 25.0) && !warned(Metric::HalfRtt, 26.0));
+        assert!(!warned(Metric::Lateness, 1.0));
+    }
+}

@@ -1,0 +1,451 @@
+//! What weakens the figures of a run.
+
+use super::pattern::{Arrivals, RunSoFar};
+use super::start;
+use wiregauge_base::warning::Warning;
+use wiregauge_figures::record::schema::{
+    Begin, ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Round, RoundEnd, Usage,
+};
+use wiregauge_plan::Ended;
+use wiregauge_plan::request::ROUNDS;
+use wiregauge_plan::{Case, Plan, Schedule};
+use wiregauge_stats::knee::falls_short;
+use wiregauge_stats::warnings::{of_rate, of_series, of_summary};
+use wiregauge_stats::{Metric, RateMetric};
+use wiregauge_transport::Role;
+
+/// The interface that has no wire.
+const LOOPBACK: &str = "lo";
+/// A post that is later than its intended time by more than this is a late one.
+const LATENESS_ALLOWED_NS: f64 = 1000.0;
+/// What happens to no more than this share of the messages, or of the time, lies beyond p99: it is
+/// counted, and warned of where it is more. The noise of a CPU is judged by the same share.
+const TAIL_SHARE: f64 = 0.01;
+/// The share of rounds that have a state, which rounds are to show: one in three nearly.
+const RARE_STATE: f64 = 0.3;
+
+/// What became of messages that did not arrive; of `infinite` of them the figures have a sample.
+fn missing(counts: &Counts, infinite: u64) -> impl Iterator<Item = Warning> {
+    let Counts { lost, unfinished, unsent, sent, .. } = *counts;
+    // Those that were never sent are counted in the response alone.
+    let in_figures = infinite > 0;
+    // A rate is that of what arrived; where a message is timed, each that is lost has no time.
+    let is_loss = lost > 0 && (in_figures || share(lost, sent) > TAIL_SHARE);
+    let lost = is_loss.then_some(Warning::Loss { lost, sent, in_figures });
+    let unfinished =
+        (unfinished > 0).then_some(Warning::Unfinished { unfinished, sent, in_figures });
+    let unsent = (unsent > 0).then_some(Warning::Unsent { unsent, sent });
+    [lost, unfinished, unsent].into_iter().flatten()
+}
+
+fn share(part: u64, of: u64) -> f64 {
+    part as f64 / of.max(1) as f64
+}
+
+/// What is wrong with the begin and the clocks of a round.
+pub fn of_round(plan: &Plan, case: &Case, round: &Round) -> Vec<Warning> {
+    let name = |role, begin: &Begin| start::name(plan, case, role, begin);
+    let late = round.start.iter().flat_map(|start| start::warnings(round.index, start, name));
+    let within = case.profile().clock_within.map(|within| within.0 as f64);
+    let known = round.clock.as_ref().zip(within);
+    // Refused before it began, where they were known too little then.
+    let coarse = known.filter(|(clock, within_ns)| clock.bound_ns > *within_ns);
+    let coarse = coarse.map(|(clock, within_ns)| Warning::CoarseClock {
+        round: round.index,
+        bound_ns: clock.bound_ns,
+        within_ns,
+    });
+    late.chain(coarse).collect()
+}
+
+impl RunSoFar {
+    /// Adds the warnings of the figures, the processes and the generator.
+    pub fn warn(&mut self, figures: &[Figure], rates: &[RateFigure], plan: &Plan) {
+        let mut found = Vec::new();
+        if let Some(first) = figures.first() {
+            found.extend(of_summary(first.metric, &first.summary));
+            let series = self.series.get(&first.metric).map_or(&[][..], Vec::as_slice);
+            let tests = plan.cases.len() * self.rounds.len();
+            found.extend(of_series(first.metric, series, tests));
+        }
+        found.extend(self.few_rounds());
+        found.extend(rates.first().and_then(|figure| of_rate(figure.metric, &figure.rate)));
+        found.extend(self.threads_not_concurrent().or_else(|| self.no_rate(rates)));
+        found.extend(missing(&self.counts, figures.first().map_or(0, |f| f.summary.lost)));
+        let count = self.counts.corrupt;
+        found.extend((count > 0).then_some(Warning::CorruptPayload { count }));
+        found.extend(self.process_warnings());
+        if !self.case.topology.is_between_hosts() {
+            found.extend(self.not_on_the_wire());
+            found.extend(self.adapter_loopback());
+        }
+        found.extend(
+            [Role::Client, Role::Server].into_iter().filter_map(|end| self.not_granted(end)),
+        );
+        found.extend(self.never_stamped());
+        let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
+        let count: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
+        found.extend((count > 0).then_some(Warning::HistogramOnly { count, of: kept + count }));
+        found.extend(self.cut_short());
+        found.extend(self.generator_warnings(rates));
+        let went_well = |round: &&Round| !matches!(round.ended, RoundEnd::Fault(_));
+        let done = self.rounds.iter().filter(went_well).count() as u32;
+        // Of an interval's width the first rounds say how many are needed.
+        let planned = self.enough.unwrap_or(plan.rounds.least).max(1);
+        if let Some(Err(fault)) = &self.stop {
+            found.push(Warning::Incomplete { done, planned, why: fault.to_string() });
+        }
+        self.warnings.extend(found);
+    }
+
+    /// Whether rounds are fewer than those whose range is a 95 % interval of their median.
+    fn few_rounds(&self) -> Option<Warning> {
+        let rounds = self.rounds.len() as u32;
+        let missed = (1.0 - RARE_STATE).powi(rounds as i32);
+        (1..ROUNDS).contains(&rounds).then_some(Warning::FewRounds { rounds, missed })
+    }
+
+    /// Whether a round that its time was to end was over when its rows were used.
+    fn cut_short(&self) -> Option<Warning> {
+        let Case { schedule, bound, .. } = &self.case;
+        let is_timed = bound.count.is_none() && !matches!(schedule, Schedule::Trace { .. });
+        let all = |round: &&Round| round.ended == RoundEnd::Loop(Ended::Count);
+        let cut = self.rounds.iter().find(all);
+        let cut = cut.filter(|_| is_timed && self.case.profile().is_one_way);
+        cut.map(|round| Warning::CutShort {
+            messages: round.counts.sent + round.counts.missed_steps,
+        })
+    }
+
+    /// Rounds of several threads, or of two directions, that have no rate.
+    fn threads_not_concurrent(&self) -> Option<Warning> {
+        let apart = self.work.delivered.iter().filter(|delivered| delivered.seconds <= 0.0).count();
+        let has_flows =
+            self.case.threads() > 1 || self.analysis.arrivals(&self.case) == Arrivals::AtBoth;
+        (has_flows && apart > 0).then_some(Warning::ThreadsNotConcurrent { rounds: apart as u32 })
+    }
+
+    /// Whether too few messages arrived in every round for a rate.
+    fn no_rate(&self, rates: &[RateFigure]) -> Option<Warning> {
+        let is_none = self.analysis.is_rate() && rates.first()?.rate.value.is_nan();
+        let messages = self.rounds.iter().map(|round| round.counts.received).max()?;
+        let stride = self.case.profile().stride;
+        is_none.then_some(Warning::NoRate { messages, stride })
+    }
+
+    /// Whether an interface was named and its wire is not in the figures.
+    fn not_on_the_wire(&self) -> Option<Warning> {
+        let interface = self.case.settings.interfaces()?.client;
+        let interface = interface.to_string();
+        (interface != LOOPBACK).then_some(Warning::NotOnTheWire { interface })
+    }
+
+    /// Whether both ends of a pair on one host used one port of one adapter.
+    fn adapter_loopback(&self) -> Option<Warning> {
+        let round = self.rounds.first()?;
+        let port = |usage: &Usage| {
+            let value = |name| usage.effective_settings.get(name).cloned();
+            Some(format!("{}/{}", value("device")?, value("port")?))
+        };
+        let (client, server) = (port(&round.client)?, port(&round.server)?);
+        (client == server).then_some(Warning::AdapterLoopback { port: client })
+    }
+
+    /// Whether the device of an end gives back another attribute than was asked for.
+    fn not_granted(&self, end: Role) -> Option<Warning> {
+        let round = self.rounds.first()?;
+        let granted = &end.pick(&round.client, &round.server).effective_settings;
+        let (option, asked, has) = self.case.settings.not_granted(end, granted)?;
+        Some(Warning::NotGranted { role: end.name(), option, asked, has })
+    }
+
+    /// How many messages that arrived have no time of their own at which they were sent.
+    fn never_stamped(&self) -> Option<Warning> {
+        let count = |metric| {
+            let series = self.series.get(&metric).map_or(&[][..], Vec::as_slice);
+            series.iter().map(|round| round.len() as u64).sum::<u64>()
+        };
+        let (all, stamped) = (count(Metric::OneWay), count(Metric::Transfer));
+        let is_asked = self.case.settings.stamps_send();
+        (is_asked && stamped < all)
+            .then_some(Warning::NeverStamped { count: all - stamped, of: all })
+    }
+
+    /// What the processes suffered.
+    fn process_warnings(&self) -> Vec<Warning> {
+        let rounds = self.rounds.len() as u64;
+        let mut found = Vec::new();
+        // Simulated time does not advance while a process waits.
+        if self.case.transport.simulates_time() {
+            return found;
+        }
+        for role in Role::SIDES {
+            let used = || self.rounds.iter().map(|round| role.pick(&round.client, &round.server));
+            let role = self.case.topology.name_of(role);
+            // The tick itself may switch a few times a second; a share of the time matters. Where
+            // the kernel does not count it, the number decides.
+            let length: f64 = self.rounds.iter().map(|round| round.length_ns).sum();
+            let waited: Option<f64> = used().map(|usage| usage.waited_ns).sum();
+            let is_long = waited.is_none_or(|waited| waited > TAIL_SHARE * length);
+            let count = used().map(|usage| usage.involuntary_switches).sum();
+            let switches = Warning::InvoluntarySwitches { role, count };
+            found.extend((count > 10 * rounds && is_long).then_some(switches));
+            let count = used().map(|usage| usage.page_faults).sum();
+            let are_many = count > 20 * rounds && share(count, self.counts.received) > TAIL_SHARE;
+            found.extend(are_many.then_some(Warning::PageFaults { role, count }));
+        }
+        found
+    }
+
+    fn generator_warnings(&self, rates: &[RateFigure]) -> Vec<Warning> {
+        let mut found = Vec::new();
+        let lateness = self.series.get(&Metric::Lateness).map_or(&[][..], Vec::as_slice);
+        let all = || lateness.iter().flatten().copied();
+        let late = all().filter(|late| *late > LATENESS_ALLOWED_NS).count();
+        let late = late as f64 / all().count().max(1) as f64;
+        if late > TAIL_SHARE {
+            found.push(Warning::GeneratorLate {
+                share: late,
+                allowed_ns: LATENESS_ALLOWED_NS,
+                worst_ns: all().fold(0.0, f64::max),
+            });
+        }
+        let value = |metric| {
+            rates.iter().find(|figure| figure.metric == metric).map(|figure| figure.rate.value)
+        };
+        if let (Some(offered), Some(achieved)) =
+            (value(RateMetric::OfferedRate), value(RateMetric::AchievedRate))
+            && falls_short(self.case.schedule, achieved, self.counts.sent)
+            && self.counts.held_up == 0
+        {
+            found.push(Warning::GeneratorBound { offered, achieved });
+        }
+        let Counts { held_up: times, sent, .. } = self.counts;
+        let is_blocked = share(times, sent) > TAIL_SHARE && self.case.schedule.is_open();
+        found.extend(is_blocked.then_some(Warning::GeneratorBlocked { times, sent }));
+        found
+    }
+
+    /// The widest bound of the rounds between two hosts.
+    pub fn clock_bound(&self) -> Option<f64> {
+        let bounds = self.rounds.iter().filter_map(|round| round.clock.as_ref());
+        bounds.map(|clock| clock.bound_ns).reduce(f64::max)
+    }
+
+    /// What contradicts the clocks, each at its worst.
+    fn clocks_disagree(&self) -> Vec<Warning> {
+        let worst = |by, check: fn(&ClockOffset) -> Option<OffsetCheck>| {
+            let checks = self.rounds.iter().filter_map(|round| check(round.clock.as_ref()?));
+            let beyond_ns = checks.map(|check| check.beyond_ns).fold(0.0, f64::max);
+            (beyond_ns > 0.0).then_some(Warning::ClocksDisagree { by, beyond_ns })
+        };
+        let traffic = worst("the measured traffic", |clock| clock.traffic);
+        traffic.into_iter().chain(worst("the clock exchanges", |clock| clock.exchanged)).collect()
+    }
+
+    /// Drops figures below the clock-error bound.
+    pub fn drop_figures_below_clock_bound(&mut self, figures: &mut Vec<Figure>) {
+        let steps = self.rounds.iter().filter_map(|round| round.clock.as_ref()).map(|c| c.steps);
+        if let Some(steps) = steps.max().filter(|steps| *steps > 0) {
+            self.warnings.push(Warning::ClockStepped { times: steps });
+        }
+        self.warnings.extend(self.clocks_disagree());
+        figures.retain(|figure| {
+            let Some(bound_ns) = figure.clock_bound_ns else { return true };
+            let half = figure.summary.quantile(0.5);
+            let p50_ns = half.and_then(|quantile| quantile.value).map_or(0.0, |value| value.0);
+            let is_above = p50_ns > bound_ns;
+            if !is_above {
+                let metric = figure.metric.name();
+                self.warnings.push(Warning::BelowClockBound { metric, bound_ns, p50_ns });
+            }
+            is_above
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wiregauge_base::units::Span;
+    use wiregauge_figures::record::schema::RecordedWarning;
+    use wiregauge_patterns::{bandwidth, exchange};
+    use wiregauge_transport::TransportKind;
+
+    fn run_so_far(plan: &Plan) -> RunSoFar {
+        let case = &plan.cases[0];
+        let analysis = wiregauge_patterns::registry::analysis(case.pattern.name()).unwrap();
+        RunSoFar::new(0, case, analysis, &[], 1)
+    }
+
+    fn sentences(run: &RunSoFar) -> Vec<String> {
+        run.warnings.iter().map(|one| RecordedWarning::from(one).sentence).collect()
+    }
+
+    #[test]
+    fn never_more_rounds_are_done_than_were_planned() {
+        let mut request = bandwidth::request(bandwidth::Spec::default());
+        request.until = Some(0.05);
+        let plan = request.plan().unwrap();
+        let mut run = run_so_far(&plan);
+        run.rounds = vec![Round::default(); 17];
+        run.enough = Some(30);
+        run.stop = Some(Err(Fault::Interrupted));
+        run.warn(&[], &[], &plan);
+        let said = sentences(&run);
+        assert!(
+            said.contains(&"17 of 30 rounds were completed: interrupted by the user".into()),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn clocks_that_are_known_less_well_than_slots_need_are_named_with_their_round() {
+        let said = |chaotic: bool, bound_ns: f64| {
+            let asked = exchange::ExchangeRequest {
+                spec: exchange::Spec { chaotic, ..Default::default() },
+                nodes: vec![2],
+                rules: vec![exchange::Rule::Fixed],
+                slot: Some(Span(100_000)).filter(|_| !chaotic),
+                spreads: vec![0.0],
+                ..Default::default()
+            };
+            let plan = exchange::request(asked).plan().unwrap();
+            let clock = Some(ClockOffset { bound_ns, ..ClockOffset::default() });
+            let round = Round { index: 3, clock, ..Round::default() };
+            let found = of_round(&plan, &plan.cases[0], &round);
+            found.iter().map(|one| RecordedWarning::from(one).sentence).collect::<Vec<_>>()
+        };
+        assert!(said(false, 50_000.0).is_empty() && said(true, 1e9).is_empty());
+        let found = said(false, 50_100.0);
+        let expected = "clocks were known to 50.1 us only in round 3";
+        assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+    }
+
+    #[test]
+    fn a_bandwidth_without_a_rate_says_why() {
+        let said = |time: Option<u64>, received: Vec<u64>| {
+            let mut request = bandwidth::request(bandwidth::Spec::default());
+            (request.count, request.time) = (time.is_none().then_some(100_000), time.map(Span));
+            request.sizes = vec![wiregauge_base::units::Bytes(64)];
+            let plan = request.plan().unwrap();
+            let mut run = run_so_far(&plan);
+            let of = |received| Round {
+                counts: Counts { received, ..Counts::default() },
+                ..Round::default()
+            };
+            run.rounds = received.into_iter().map(of).collect();
+            let none = wiregauge_stats::rate::rate(&[]);
+            let (metric, unit) = (RateMetric::Bandwidth, "B/s".into());
+            run.warn(&[], &[RateFigure { metric, unit, rate: none }], &plan);
+            sentences(&run).into_iter().find(|sentence| sentence.contains("no rate"))
+        };
+        let few = "no rate: 10 messages are less than two timestamps, one per 256, after the \
+                   warm-up";
+        for time in [None, Some(200_000_000)] {
+            assert_eq!(said(time, vec![7, 10]).as_deref(), Some(few), "{time:?}");
+            let none = said(time, vec![0, 0]);
+            assert_eq!(none.as_deref(), Some("no rate: no message arrived"), "{time:?}");
+        }
+    }
+
+    #[test]
+    fn page_faults_beside_simulated_time_are_no_warning() {
+        let faults = |transport| {
+            let mut request = wiregauge_patterns::latency::request(Default::default());
+            request.transports = vec![transport];
+            let plan = request.plan().unwrap();
+            let mut run = run_so_far(&plan);
+            let mut round = Round::default();
+            round.client.page_faults = 1000;
+            run.rounds = vec![round];
+            run.counts.received = 50_000;
+            run.process_warnings().len()
+        };
+        assert_eq!(faults(TransportKind::SIMULATED), 0);
+        assert_eq!(faults(TransportKind::default()), 1);
+    }
+
+    #[test]
+    fn what_did_not_arrive_is_said_by_what_became_of_it() {
+        let said = |counts: Counts, infinite| {
+            let found = missing(&counts, infinite);
+            found.map(|one| RecordedWarning::from(&one).sentence).collect::<Vec<_>>()
+        };
+        let sent = Counts { sent: 1000, ..Counts::default() };
+        // A bandwidth has no message that is infinitely late.
+        assert_eq!(
+            said(Counts { lost: 15, ..sent }, 0),
+            ["15 of 1000 messages were lost (1.5 %); no figure includes them"]
+        );
+        assert_eq!(
+            said(Counts { unfinished: 15, ..sent }, 0),
+            ["15 of 1000 messages were under way when their round ended; no figure includes them"]
+        );
+        assert_eq!(
+            said(Counts { lost: 1, unsent: 7, ..sent }, 8),
+            [
+                "1 of 1000 messages were lost (0.1 %); they count as infinitely late",
+                "7 requests were due but never sent (1000 were); their response is infinite"
+            ]
+        );
+        assert!(said(sent, 0).is_empty());
+        // So few of a rate are counted beside it.
+        assert!(said(Counts { lost: 9, ..sent }, 0).is_empty());
+        assert_eq!(said(Counts { lost: 9, ..sent }, 9).len(), 1);
+    }
+
+    /// A survey of 30 cases on a quiet machine: rounds that differ by 2 %, a tick that switches a
+    /// few times a second, a few faults and late posts.
+    #[test]
+    fn a_quiet_run_has_no_warning() {
+        use wiregauge_stats::fixtures::{normal, random};
+        use wiregauge_stats::{Interval, Value, summarize};
+        let mut request = wiregauge_patterns::latency::request(Default::default());
+        request.sizes = (1..=30).map(wiregauge_base::units::Bytes).collect();
+        let plan = request.plan().unwrap();
+        let analysis = wiregauge_patterns::registry::analysis("latency").unwrap();
+        for (number, case) in plan.cases.iter().enumerate() {
+            let mut run = RunSoFar::new(number, case, analysis, &[], 1);
+            let mut chance = random(number as u64);
+            let middle = |round: u8| 3000.0 * (1.0 + 0.004 * f64::from(round));
+            let rounds: Vec<Vec<f64>> =
+                (0..6).map(|round| normal(&mut chance, 20_000, middle(round), 100.0)).collect();
+            let metric = run.analysis.metrics(case)[0];
+            let summary = summarize(&rounds, f64::INFINITY);
+            run.series.insert(metric, rounds);
+            let mut late = vec![20.0; 20_000];
+            late[7] = 1e5;
+            run.series.insert(Metric::Lateness, vec![late]);
+            let usage = wiregauge_figures::record::schema::Usage {
+                waited_ns: Some(1e5),
+                involuntary_switches: 40,
+                page_faults: 30,
+                ..Default::default()
+            };
+            let round = Round {
+                length_ns: 1e9,
+                samples: 20_000,
+                client: usage.clone(),
+                server: usage,
+                ..Round::default()
+            };
+            run.rounds = vec![round; 6];
+            run.stop = Some(Ok("6 rounds were measured".into()));
+            run.counts = Counts { sent: 120_000, received: 120_000, held_up: 3, ..run.counts };
+            let figure = Figure { metric, unit: "ns".into(), summary, clock_bound_ns: None };
+            let interval = Interval { low: Value(0.9e6), high: Value(1.1e6) };
+            let rate = wiregauge_stats::Rate {
+                value: 1e6,
+                interval: Some(interval),
+                rounds: vec![1e6; 6],
+            };
+            let rate = RateFigure { metric: RateMetric::MessageRate, unit: String::new(), rate };
+            run.warn(&[figure], &[rate], &plan);
+            let warned: Vec<RecordedWarning> = run.warnings.iter().map(Into::into).collect();
+            let bad =
+                |one: &&RecordedWarning| one.severity > wiregauge_base::warning::Severity::Note;
+            assert_eq!(warned.iter().find(bad), None, "case {number}");
+        }
+    }
+}

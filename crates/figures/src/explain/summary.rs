@@ -1,0 +1,400 @@
+//! From the messages of all rounds to the figures of an explanation.
+
+use super::apart::Kernels;
+use super::causes::{Evidence, cause};
+use super::disturbance::Disturbances;
+use super::on_cpu::OffCpu;
+use super::path::{Half, Way, begin};
+use super::split::{RoundSplit, Split, StageDef, split_rounds};
+use super::stamps::{Owners, Stamps};
+use super::{
+    Apart, BEST, Explanation, KernelClock, NO_CPU, Named, QUANTILES, SLOW, Slow, SlowMessage,
+    StageFigures,
+};
+use std::collections::BTreeMap;
+use wiregauge_host::trace::{Kind, Trace};
+use wiregauge_plan::Followed;
+use wiregauge_sample::RoundSamples;
+use wiregauge_stats::quantile::rank;
+
+/// Messages that are kept in detail.
+const MOST_SLOWEST: usize = 50;
+/// What a stamp may add where several messages are on the way. A stamp takes 50 to 90 ns; what is
+/// above are the queues that form where each message takes longer, and these are not the stages'.
+const MOST_PROBE_NS: f64 = 200.0;
+
+/// What was stamped in a round, and its samples.
+pub struct RoundTrace {
+    pub samples: RoundSamples,
+    pub trace: Trace,
+    pub clock: KernelClock,
+    /// Of several threads.
+    pub owners: Owners,
+    /// What stamps of another host may be wrong by against the client's.
+    pub bound_ns: f64,
+}
+
+/// What was stamped, and how.
+pub struct Tracing<'a> {
+    /// The way of a message.
+    pub way: Way,
+    /// The trace point of each kind.
+    pub trace_points: &'a [(Kind, &'static str)],
+    /// Trace points that the kernel lacks.
+    pub missing: &'a [String],
+    /// Whether interrupts and switches were stamped, so that a gap is one.
+    pub sees_all: bool,
+    /// Why the server's host stamped nothing, where it is another and did not.
+    pub refused: Option<&'a str>,
+}
+
+impl Tracing<'_> {
+    fn ends_at(&self, def: Option<&StageDef>) -> String {
+        let Some((def, kind)) = def.and_then(|def| Some((def, def.kind?))) else {
+            return String::new();
+        };
+        let found = self.trace_points.iter().find(|(known, _)| *known == kind);
+        let name = found.map_or(kind.name(), |(_, name)| name);
+        match (def.of_others, def.half) {
+            (false, _) => name.to_owned(),
+            (true, Half::Receive) => format!("{name} of another message"),
+            // Whichever it is.
+            (true, Half::Send) => "last stamp of another message".to_owned(),
+        }
+    }
+}
+
+/// Collects rounds with and without tracing.
+#[derive(Default)]
+pub struct Explainer {
+    traced: Vec<RoundTrace>,
+    untraced_ns: Vec<f64>,
+    untraced: u32,
+}
+
+/// A round whose messages were split.
+struct Done<'a> {
+    round: &'a RoundTrace,
+    stamps: &'a Stamps<'a>,
+    split: RoundSplit,
+}
+
+impl Explainer {
+    /// Adds a traced round.
+    pub fn add(&mut self, round: RoundTrace) {
+        self.traced.push(round);
+    }
+
+    /// Adds a round that was not.
+    pub fn add_untraced(&mut self, samples: &RoundSamples, way: &Way) {
+        self.untraced = samples.run;
+        let own = samples.samples.iter().filter(|sample| way.is_measured(sample));
+        self.untraced_ns.extend(own.map(|sample| way.total_ns(sample)));
+    }
+
+    /// What the rounds show; `None`: no message could be split, or no round ran without tracing.
+    pub fn explain(&mut self, tracing: &Tracing<'_>) -> Option<Explanation> {
+        let Tracing { way, missing, sees_all, .. } = *tracing;
+        let is_stamped = |kind| tracing.trace_points.iter().any(|(own, _)| *own == kind);
+        let begin = begin(way.steps, is_stamped)?;
+        let stamps = self.traced.iter().map(|round| Stamps {
+            owners: round.owners.clone(),
+            bound_ns: round.bound_ns,
+            ..Stamps::new(&round.trace, &round.clock)
+        });
+        let stamps: Vec<Stamps<'_>> = stamps.collect();
+        let rounds = self.traced.iter().zip(&stamps);
+        let input = rounds.clone().map(|(round, stamps)| (&round.samples.samples[..], stamps));
+        let splits = split_rounds(&input.collect::<Vec<_>>(), &way, begin);
+        let done = rounds.zip(splits);
+        let done = done.map(|((round, stamps), split)| Done { round, stamps, split });
+        let done: Vec<Done<'_>> = done.collect();
+        let stages = done.iter().find(|one| !one.split.messages.is_empty())?.split.stages.clone();
+        let all: Vec<Message<'_>> = done.iter().flat_map(messages).collect();
+        let mut totals: Vec<f64> = all.iter().map(|message| message.total_ns).collect();
+        totals.sort_by(f64::total_cmp);
+        self.untraced_ns.sort_by(f64::total_cmp);
+        // Without rounds to compare with nothing is known of what the stamps cost.
+        let untraced_p50_ns = at(&self.untraced_ns, 0.5)?;
+        let most_ns = if way.followed == Followed::Alone { f64::INFINITY } else { MOST_PROBE_NS };
+        let added_ns = added_ns(&totals, &self.untraced_ns)?;
+        let probes = Probes::new(&stages, &all, added_ns, most_ns);
+        let figures = Figures::new(&stages, &all, &totals, &probes, tracing)?;
+        let slow: Vec<&Message<'_>> =
+            all.iter().filter(|message| message.total_ns > figures.slow_ns).collect();
+        let (slow_of_all, slowest) = slow_messages(&slow, &figures, sees_all);
+        let sum = |count: fn(&RoundSplit) -> u64| done.iter().map(|one| count(&one.split)).sum();
+        let error = |message: &Message<'_>| {
+            (message.stages_ns.iter().sum::<f64>() / message.total_ns - 1.0).abs()
+        };
+        Some(Explanation {
+            run: done.first()?.round.samples.run,
+            untraced: self.untraced,
+            messages: all.len() as u64,
+            incomplete: sum(|split| split.incomplete),
+            disordered: sum(|split| split.disordered),
+            beyond: sum(|split| split.beyond),
+            sum_error: all.iter().map(error).fold(0.0, f64::max),
+            anchor_ns: done.iter().map(|one| one.round.clock.error_ns).fold(0.0, f64::max),
+            factor: at(&totals, 0.5)? / untraced_p50_ns,
+            untraced_p50_ns,
+            stamps: probes.stamps,
+            probe_ns: probes.each_ns,
+            stages: figures.stages,
+            total: figures.total,
+            queues: queues(&all, &way),
+            batches: batches(&all, &way, |message| &message.batches),
+            merged: batches(&all, &way, |message| &message.merged),
+            slow: slow_of_all,
+            slowest,
+            missing: missing.to_vec(),
+            apart: (way.kernels != Kernels::One).then(|| Apart {
+                bound_ns: self.traced.iter().map(|round| round.bound_ns).fold(0.0, f64::max),
+                refused: tracing.refused.map(str::to_owned),
+            }),
+            not_traced: String::new(),
+        })
+    }
+}
+
+/// The value of a quantile by nearest rank, of values in rising order.
+fn at(sorted: &[f64], p: f64) -> Option<f64> {
+    let rank = rank(p, sorted.len() as u64).max(1);
+    sorted.get(rank as usize - 1).copied()
+}
+
+/// What tracing adds to a message: the least of the differences of p10 and p50. Where other work
+/// disturbs some rounds and not others, a difference has that in it too, and mostly that of p50.
+fn added_ns(traced: &[f64], untraced: &[f64]) -> Option<f64> {
+    let differences = [BEST, 0.5].map(|p| Some(at(traced, p)? - at(untraced, p)?));
+    differences.into_iter().try_fold(f64::INFINITY, |least, one| Some(least.min(one?)))
+}
+
+/// A message of any round.
+struct Message<'a> {
+    done: &'a Done<'a>,
+    number: usize,
+    total_ns: f64,
+    stages_ns: &'a [f64],
+}
+
+fn messages<'a>(done: &'a Done<'a>) -> impl Iterator<Item = Message<'a>> {
+    done.split.messages.iter().enumerate().map(move |(number, own)| Message {
+        done,
+        number,
+        total_ns: own.total_ns,
+        stages_ns: &own.stages_ns,
+    })
+}
+
+/// What the probes add: the same for each stamp of the way.
+struct Probes {
+    each_ns: f64,
+    stamps: f64,
+    /// The stages that have it.
+    costly: Vec<bool>,
+}
+
+impl Probes {
+    fn new(stages: &[StageDef], all: &[Message<'_>], difference_ns: f64, most_ns: f64) -> Probes {
+        let stamps: usize = all
+            .iter()
+            .map(|message| message.done.split.messages[message.number].stamps.len())
+            .sum();
+        let is_costly = costly(stages);
+        let own = is_costly.iter().filter(|is| **is).count().max(1) as f64;
+        let each_ns = (difference_ns / own).clamp(0.0, most_ns);
+        Probes { each_ns, stamps: stamps as f64 / all.len().max(1) as f64, costly: is_costly }
+    }
+
+    /// The stages of a message without what the stamp at the begin of each adds, and last of all
+    /// what that is together. Their sum stays.
+    fn apart(&self, stages_ns: &[f64]) -> Vec<f64> {
+        let mut own = stages_ns.to_vec();
+        let mut together = 0.0;
+        for (stage, _) in own.iter_mut().zip(&self.costly).filter(|(_, costly)| **costly) {
+            let added = self.each_ns.min(*stage);
+            *stage -= added;
+            together += added;
+        }
+        own.push(together);
+        own
+    }
+}
+
+/// The stages behind a stamp of a probe: all but the first. Where sockets are stamped, the look for
+/// a message is what costs.
+fn costly(stages: &[StageDef]) -> Vec<bool> {
+    let by_sockets = stages.iter().any(|stage| stage.kind == Some(Kind::TxQueue));
+    let is_costly = |(number, stage): (usize, &StageDef)| match by_sockets {
+        true => stage.kind == Some(Kind::Arrived),
+        false => number > 0,
+    };
+    stages.iter().enumerate().map(is_costly).collect()
+}
+
+/// Figures of all stages.
+struct Figures {
+    stages: Vec<StageFigures>,
+    total: StageFigures,
+    /// Of the stages as they were stamped.
+    medians_ns: Vec<f64>,
+    slow_ns: f64,
+}
+
+impl Figures {
+    fn new(
+        defs: &[StageDef],
+        all: &[Message<'_>],
+        totals: &[f64],
+        probes: &Probes,
+        tracing: &Tracing<'_>,
+    ) -> Option<Figures> {
+        let (best_ns, slow_ns) = (at(totals, BEST)?, at(totals, SLOW)?);
+        let apart: Vec<Vec<f64>> =
+            all.iter().map(|message| probes.apart(message.stages_ns)).collect();
+        let on_cpu = on_cpu(defs, all, tracing);
+        let is_best = |message: &Message<'_>| message.total_ns <= best_ns;
+        let is_slow = |message: &Message<'_>| message.total_ns > slow_ns;
+        let mean = |is: &dyn Fn(&Message<'_>) -> bool, value: &dyn Fn(usize) -> f64| {
+            let own = all.iter().enumerate().filter(|(_, message)| is(message));
+            let values: Vec<f64> = own.map(|(at, _)| value(at)).collect();
+            values.iter().sum::<f64>() / values.len().max(1) as f64
+        };
+        let figures = |number: usize, def: Option<&StageDef>| {
+            let sorted = sorted(apart.iter().map(|stages| stages[number]));
+            let value = |at: usize| apart[at][number];
+            StageFigures {
+                leg: def.map_or(0, |def| def.leg as u32),
+                name: def.map_or_else(|| "probes".to_owned(), |def| def.name.clone()),
+                sends: def.is_some_and(|def| def.half == Half::Send),
+                ends_at: tracing.ends_at(def),
+                quantiles_ns: quantiles(&sorted),
+                best_ns: mean(&is_best, &value),
+                slow_ns: mean(&is_slow, &value),
+                on_cpu_ns: def.and_then(|_| on_cpu_ns(&on_cpu, &apart, number)),
+                cpus: def.map_or_else(Vec::new, |_| cpus(all, number)),
+            }
+        };
+        let stages = defs.iter().enumerate().map(|(at, def)| figures(at, Some(def)));
+        let stages = stages.chain([figures(defs.len(), None)]).collect();
+        let total = StageFigures {
+            name: "total".to_owned(),
+            quantiles_ns: quantiles(totals),
+            best_ns: mean(&is_best, &|at| all[at].total_ns),
+            slow_ns: mean(&is_slow, &|at| all[at].total_ns),
+            ..StageFigures::default()
+        };
+        let median =
+            |number: usize| at(&sorted(all.iter().map(|message| message.stages_ns[number])), 0.5);
+        let medians_ns = (0..defs.len()).map(median).collect::<Option<_>>()?;
+        Some(Figures { stages, total, medians_ns, slow_ns })
+    }
+}
+
+/// The CPU time of each stage of each message; nothing where threads' switches were not stamped.
+fn on_cpu(defs: &[StageDef], all: &[Message<'_>], tracing: &Tracing<'_>) -> Vec<Vec<Option<f64>>> {
+    if !tracing.trace_points.iter().any(|(kind, _)| *kind == Kind::Switch) {
+        return Vec::new();
+    }
+    let mut rounds: BTreeMap<u32, OffCpu> = BTreeMap::new();
+    let one = |message: &Message<'_>| {
+        let Done { round, stamps, split } = message.done;
+        let off = rounds.entry(round.samples.round).or_insert_with(|| OffCpu::new(stamps));
+        off.of_stages(defs, &split.messages[message.number])
+    };
+    all.iter().map(one).collect()
+}
+
+/// The mean of a stage, at most what it has without the probes.
+fn on_cpu_ns(on_cpu: &[Vec<Option<f64>>], apart: &[Vec<f64>], number: usize) -> Option<f64> {
+    let own = on_cpu.iter().zip(apart);
+    let own = own.map(|(on, stages)| on[number].map(|ns| ns.min(stages[number])));
+    let sum = own.sum::<Option<f64>>().filter(|_| !on_cpu.is_empty())?;
+    Some(sum / on_cpu.len() as f64)
+}
+
+/// How many messages were in the sockets when one came; nothing where they go one at a time, or
+/// pass no socket.
+fn queues(all: &[Message<'_>], way: &Way) -> Vec<Vec<f64>> {
+    if way.followed == Followed::Alone || way.is_stamped_by_program() {
+        return Vec::new();
+    }
+    let of_leg = |leg: usize| {
+        let ahead = all.iter().filter_map(|message| {
+            message.done.split.messages[message.number].ahead.get(leg).copied()
+        });
+        quantiles(&sorted(ahead.map(f64::from)))
+    };
+    (0..way.legs()).map(of_leg).collect()
+}
+
+/// How many packets came together with a message, of each leg; nothing where that was not stamped.
+fn batches(all: &[Message<'_>], way: &Way, of: impl Fn(&Split) -> &[Option<u32>]) -> Vec<Vec<f64>> {
+    let of_leg = |leg: usize| {
+        let own = all.iter().filter_map(|message| {
+            of(&message.done.split.messages[message.number]).get(leg).copied().flatten()
+        });
+        quantiles(&sorted(own.map(f64::from)))
+    };
+    let all: Vec<Vec<f64>> = (0..way.legs()).map(of_leg).collect();
+    if all.iter().any(Vec::is_empty) { Vec::new() } else { all }
+}
+
+pub(super) fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+pub(super) fn quantiles(sorted: &[f64]) -> Vec<f64> {
+    QUANTILES.iter().filter_map(|p| at(sorted, *p)).collect()
+}
+
+/// On which CPUs a stage ended, most often first.
+fn cpus(all: &[Message<'_>], number: usize) -> Vec<(u32, u64)> {
+    let mut counts = BTreeMap::new();
+    for message in all {
+        let cpu = message.done.split.messages[message.number].cpus[number];
+        *counts.entry(u32::from(cpu)).or_insert(0) += 1;
+    }
+    counts.remove(&u32::from(NO_CPU));
+    let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(cpu, count)| (std::cmp::Reverse(*count), *cpu));
+    counts
+}
+
+/// The causes of slow messages, and the slowest in detail.
+fn slow_messages(
+    slow: &[&Message<'_>],
+    figures: &Figures,
+    sees_all: bool,
+) -> (Slow, Vec<SlowMessage>) {
+    let mut counts: BTreeMap<Named, u64> = BTreeMap::new();
+    let mut detailed = Vec::new();
+    let mut disturbances: BTreeMap<u32, Disturbances> = BTreeMap::new();
+    for message in slow {
+        let Done { round, stamps, split } = message.done;
+        let found = disturbances
+            .entry(round.samples.round)
+            .or_insert_with(|| Disturbances::new(&round.trace, stamps));
+        let evidence = Evidence { trace: &round.trace, stamps, disturbances: found, sees_all };
+        let own = &split.messages[message.number];
+        let (named, covered) = cause(own, split, &figures.medians_ns, &evidence);
+        *counts.entry(named.clone()).or_insert(0) += 1;
+        let cpus = own.cpus.iter().map(|cpu| u32::from(*cpu));
+        detailed.push(SlowMessage {
+            round: round.samples.round,
+            sequence: round.samples.samples[own.sample].sequence,
+            start_ns: own.start_ns,
+            total_ns: own.total_ns,
+            stages: own.stages_ns.iter().copied().zip(cpus).collect(),
+            cause: named,
+            covered,
+        });
+    }
+    detailed.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    detailed.truncate(MOST_SLOWEST);
+    let causes = counts.into_iter().collect();
+    (Slow::new(slow.len() as u64, figures.slow_ns, causes), detailed)
+}

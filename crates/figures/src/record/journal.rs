@@ -1,0 +1,306 @@
+//! What a run has left so far, for the case that it cannot end: a line for each round, in a file
+//! beside the samples, until the record is written.
+//!
+//! A line is added when a round is over and its samples have been handed to the system: it costs no
+//! time of a measurement, and the same for each round. It holds the round as the record will, and
+//! the part of the samples' footer that describes the round's rows, so that a file without its end
+//! can be completed. Each line has a checksum. A last line that a killed process has left in part
+//! does not count; any other that differs from what was written is refused. What a power
+//! failure leaves depends on the file system: only the end of a run waits for the disk.
+
+use super::error::{RecordError, shown};
+use super::sample_reader::groups_of;
+use super::samples::{footer, properties};
+use super::schema::{RateFigure, Record, RecordedWarning, Round};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
+use ring::digest::{Context, SHA256};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use wiregauge_host::{open_file, open_file_to_lock};
+use wiregauge_stats::Metric;
+
+/// The journal's file in a run directory that is not complete.
+pub const JOURNAL_FILE: &str = "rounds.jsonl";
+
+/// The samples of the saved rounds, until they take the place of the original.
+const COMPLETED_FILE: &str = "samples.parquet.recovered";
+/// Longest journal that is read: the longest record, several times.
+const LONGEST: u64 = 256 << 20;
+/// Bytes of a samples' file before its first row.
+const MAGIC: u64 = 4;
+
+/// A round that is over, and what its run shows so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedRound {
+    /// Its run.
+    pub run: u32,
+    /// The round.
+    pub round: Round,
+    /// When it was saved, RFC 3339, UTC.
+    pub at: String,
+    /// The distributions that its samples have, the one that answers the question first.
+    pub metrics: Vec<Metric>,
+    /// The rates of its run so far; of the values of single rounds those that no line before has.
+    pub rates: Vec<RateFigure>,
+    /// What weakens the figures of its run and no line before has.
+    pub warnings: Vec<RecordedWarning>,
+    /// Why the stamps of the run so far are not to be believed, if they are not.
+    pub clock_fault: Option<String>,
+    /// How many rounds its run needs, where the first ones have said it (`--until`).
+    #[serde(default)]
+    pub enough: Option<u32>,
+    /// Why its run needs no further round; `None`: it does, or has failed.
+    #[serde(default)]
+    pub stopped: Option<String>,
+}
+
+/// What a run has left that did not end.
+pub struct Saved {
+    /// The record without rounds.
+    pub record: Record,
+    /// Its rounds, in the order of time.
+    pub rounds: Vec<SavedRound>,
+}
+
+/// A line of the journal.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The record without rounds. It takes the place of an earlier one.
+    Record(Box<Record>),
+    Round(Box<RoundLine>),
+    /// Why the clock of the run is not to be believed.
+    Clock(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct RoundLine {
+    saved: SavedRound,
+    /// How long the samples' file was with its rows.
+    bytes: u64,
+    /// A footer of its row groups alone, in Base64.
+    footer: String,
+}
+
+/// The journal of a running run. It is locked, so that `recover` refuses it until the run ends.
+pub(super) struct Journal {
+    file: File,
+    /// The checksum of its last line.
+    sum: String,
+}
+
+impl Journal {
+    pub(super) fn create(dir: &Path) -> Result<Journal, RecordError> {
+        let path = dir.join(JOURNAL_FILE);
+        let file = File::create_new(&path).map_err(|e| RecordError::writing(&path, e))?;
+        // File systems without locks exist; there the run's number in the name must do.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        Ok(Journal { file, sum: String::new() })
+    }
+
+    /// Adds the record without rounds.
+    pub(super) fn record(&mut self, dir: &Path, record: &Record) -> Result<(), RecordError> {
+        self.line(dir, &Line::Record(Box::new(record.clone())))
+    }
+
+    /// Adds a round, with the length of the samples' file and the footer of its row groups.
+    pub(super) fn round(
+        &mut self,
+        dir: &Path,
+        saved: &SavedRound,
+        (bytes, footer): (u64, Vec<u8>),
+    ) -> Result<(), RecordError> {
+        let footer = BASE64.encode(footer);
+        let line = RoundLine { saved: saved.clone(), bytes, footer };
+        self.line(dir, &Line::Round(Box::new(line)))
+    }
+
+    /// Says that the clock of the run is not to be believed, and why.
+    pub(super) fn clock(&mut self, dir: &Path, fault: &str) -> Result<(), RecordError> {
+        self.line(dir, &Line::Clock(fault.to_string()))
+    }
+
+    fn line(&mut self, dir: &Path, line: &Line) -> Result<(), RecordError> {
+        let text = serde_json::to_string(line).map_err(io::Error::from);
+        let line = text.map(|text| sealed(&mut self.sum, &text));
+        let written = line.and_then(|line| self.file.write_all(line.as_bytes()));
+        written.map_err(|e| RecordError::writing(&dir.join(JOURNAL_FILE), e))
+    }
+}
+
+/// The samples of the saved rounds, in a file of their own beside the original: what a run has left
+/// is not changed before its record is written. The journal stays locked, so that no other process
+/// recovers the same run meanwhile.
+pub(super) struct Completed {
+    /// The file.
+    pub path: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Completed {
+    fn drop(&mut self) {
+        // After the rename onto the original this path no longer exists.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Reads what a run left in `dir`, and copies the rows of the rounds that are whole into a complete
+/// samples' file. Nothing is changed that the run has left.
+pub(super) fn complete(
+    dir: &Path,
+    path: &Path,
+    epoch: &str,
+) -> Result<(Saved, Completed), RecordError> {
+    let (journal, mut lines) = open(dir).and_then(|file| read(dir, file))?;
+    let failed = |source| RecordError::reading(path, source);
+    // Its target would be another file.
+    let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+    ensure!(!is_link, "{} is a symbolic link: put the file itself there", shown(path));
+    let source = open_file(path).map_err(failed)?;
+    let length = source.metadata().map_err(failed)?.len();
+    // After a power failure the file may be shorter than the journal says.
+    let whole = lines.iter().take_while(|line| (MAGIC..=length).contains(&line.bytes)).count();
+    lines.truncate(whole);
+    let Some(last) = lines.last() else {
+        let dir = shown(dir);
+        return Err(RecordError::Refused(format!(
+            "{dir} has no finished round, so there is nothing to recover: delete it"
+        )));
+    };
+    let end = last.bytes;
+    let mut groups = Vec::new();
+    for line in &lines {
+        let undecodable = |_| RecordError::samples(path, "its journal is damaged");
+        groups.extend(groups_of(path, &BASE64.decode(&line.footer).map_err(undecodable)?)?);
+    }
+    let footer = footer(&groups, &properties(epoch))
+        .map_err(|e| RecordError::samples(path, e.to_string()))?;
+    let completed = Completed { path: dir.join(COMPLETED_FILE), _lock: journal.lock };
+    let write = || {
+        // An attempt that was killed may have left one.
+        match fs::remove_file(&completed.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = File::create_new(&completed.path)?;
+        io::copy(&mut (&source).take(end), &mut file)?;
+        file.write_all(&footer)?;
+        file.sync_all()
+    };
+    write().map_err(|e| RecordError::writing(&completed.path, e))?;
+    let rounds = lines.into_iter().map(|line| line.saved).collect();
+    Ok((Saved { record: journal.record, rounds }, completed))
+}
+
+/// A journal that nobody writes, and its record without rounds.
+struct Left {
+    record: Record,
+    lock: File,
+}
+
+/// Opens a journal, and locks it: NFS does so only with a file that can be written (flock(2)).
+fn open(dir: &Path) -> Result<File, RecordError> {
+    let path = dir.join(JOURNAL_FILE);
+    let file = match open_file_to_lock(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(RecordError::Refused(format!(
+                "{} is not the directory of an unfinished run, since it has no {JOURNAL_FILE}: \
+                 name one such as .NAME.partial-PID",
+                shown(dir)
+            )));
+        }
+        opened => opened.map_err(|e| RecordError::reading(&path, e))?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        // A file system without locks.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(Errno::WOULDBLOCK) => {
+            return Err(RecordError::Refused(format!(
+                "the run that writes {} is still running, or another `wiregauge recover` is: wait \
+                 until it ends",
+                shown(dir)
+            )));
+        }
+        Err(error) => return Err(RecordError::reading(&path, error.into())),
+    }
+    let length = file.metadata().map_err(|e| RecordError::reading(&path, e))?.len();
+    ensure!(length <= LONGEST, "{} has {length} bytes, above the limit of {LONGEST}", shown(&path));
+    Ok(file)
+}
+
+/// The lines of a journal. The last one may have been written in part, without its line feed; any
+/// other that is not as it was written is refused.
+fn read(dir: &Path, file: File) -> Result<(Left, Vec<RoundLine>), RecordError> {
+    let path = dir.join(JOURNAL_FILE);
+    let (mut record, mut rounds, mut clock) = (None, Vec::new(), None);
+    let mut sum = String::new();
+    // The file may grow while it is read.
+    let mut lines = BufReader::new((&file).take(LONGEST));
+    for number in 1.. {
+        let mut line = Vec::new();
+        lines.read_until(b'\n', &mut line).map_err(|e| RecordError::reading(&path, e))?;
+        // Without its end it was written in part.
+        let Some((b'\n', line)) = line.split_last() else { break };
+        let refused = || {
+            RecordError::Refused(format!(
+                "{} is damaged in line {number}, so nothing was recovered and nothing changed: \
+                 restore it from a copy",
+                shown(&path)
+            ))
+        };
+        match unsealed(&mut sum, line).ok_or_else(refused)? {
+            Line::Record(found) => record = Some(*found),
+            Line::Round(round) => {
+                clock.clone_from(&round.saved.clock_fault);
+                rounds.push(*round);
+            }
+            Line::Clock(fault) => clock = Some(fault),
+        }
+    }
+    let damaged = || format!("{} is damaged: its first line is not a record", shown(&path));
+    let record = record.ok_or_else(damaged)?;
+    ensure!(
+        clock.is_none(),
+        "the times in {} are wrong, so no record is made of them: {}",
+        shown(dir),
+        clock.unwrap_or_default()
+    );
+    Ok((Left { record, lock: file }, rounds))
+}
+
+/// The text around the checksum of a line.
+const SEAL: [&str; 2] = ["{\"sha256\":\"", "\","];
+
+/// The checksum of a line: of its text, and of the checksum of the line before, so that no line can
+/// be missing.
+fn checksum(before: &str, text: &[u8]) -> String {
+    let mut context = Context::new(&SHA256);
+    context.update(before.as_bytes());
+    context.update(text);
+    hex::encode(context.finish())
+}
+
+/// The line of a journal that holds this JSON object. Its checksum takes the place of `sum`, that
+/// of the line before.
+pub fn sealed(sum: &mut String, text: &str) -> String {
+    *sum = checksum(sum, text.as_bytes());
+    // An object begins with a brace.
+    format!("{}{sum}{}{}\n", SEAL[0], SEAL[1], text.get(1..).unwrap_or_default())
+}
+
+/// What a line holds, if it is as it was written behind the line of the checksum `sum`.
+fn unsealed(sum: &mut String, line: &[u8]) -> Option<Line> {
+    let rest = line.strip_prefix(SEAL[0].as_bytes())?;
+    let (found, rest) = rest.split_at_checked(2 * SHA256.output_len())?;
+    let text = [b"{", rest.strip_prefix(SEAL[1].as_bytes())?].concat();
+    *sum = checksum(sum, &text);
+    if found != sum.as_bytes() {
+        return None;
+    }
+    serde_json::from_slice(&text).ok()
+}

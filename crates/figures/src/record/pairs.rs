@@ -1,0 +1,41 @@
+//! What pairs of several hosts show together, as it stands in the record.
+
+use serde::{Deserialize, Serialize};
+use wiregauge_stats::Rate;
+
+/// What pairs of several hosts show together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PairFigures {
+    /// Pairs that are slower than the others.
+    pub slow: Vec<SlowPair>,
+    /// Effective bisection bandwidth, one for each combination of transport, wait mode and size.
+    pub bisections: Vec<Bisection>,
+}
+
+/// A pair of hosts that stands out among those measured alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowPair {
+    /// Its run.
+    pub run: u32,
+    /// The metric whose median, or the rate whose value, is compared.
+    pub metric: String,
+    /// Its figure.
+    pub value: f64,
+    /// The median of this figure over all pairs.
+    pub median: f64,
+}
+
+/// What random perfect matchings carried, all pairs of one at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bisection {
+    /// The runs that it is made of.
+    pub runs: Vec<u32>,
+    /// Pairs of a matching.
+    pub pairs: u32,
+    /// B/s of all pairs of a matching together, over matchings and rounds.
+    pub bandwidth: Rate,
+    /// The same of each matching.
+    pub matchings: Vec<f64>,
+    /// The least share of a round's time in which all pairs ran.
+    pub overlap: Option<f64>,
+}

@@ -1,0 +1,87 @@
+//! The machine: pinning, memory locking, CPU noise, and the environment.
+//!
+//! Takes what the kernel shows of this host; gives the CPUs to measure on, an [`Environment`] for
+//! the record and its warnings, the [`Noise`] of a CPU, and the resource use of a process. Files
+//! of `/proc` and `/sys` may be missing or malformed: then the field is `None` in the record,
+//! never an error and never a guess.
+//!
+//! Must never: run inside a measured loop, or change a setting of the machine.
+
+#[macro_use(ensure)]
+extern crate wiregauge_base;
+
+mod address;
+mod affinity;
+pub mod child;
+mod claims;
+mod descriptors;
+mod discipline;
+pub mod doctor;
+mod environment;
+mod ethtool;
+mod files;
+pub mod interrupt;
+pub mod ip_network;
+mod memory;
+mod network;
+mod noise;
+mod processor;
+mod rdma;
+pub mod together;
+pub mod trace;
+mod tree;
+mod usage;
+mod warnings;
+
+pub use address::{
+    CONNECTION, Family, SSH_CONNECTION, address_of, address_towards, connection, in_family,
+    interface_with, loopback, own_addresses, session_address,
+};
+pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
+pub use claims::Claims;
+pub use descriptors::{
+    allow_descriptors, inherited, most_descriptors, own_descriptors, stdout_to_stderr,
+};
+pub use discipline::Discipline;
+pub use environment::{Environment, Memory, TOOL_VERSION, available_memory, boot};
+pub use files::{open_file, open_file_to_lock, read_file, read_text};
+pub use memory::{lock, touch};
+pub use network::Interface;
+pub use noise::{Noise, observe, spin};
+pub use processor::{CpuState, IdleState, Node, Processor};
+pub use rdma::{RdmaLink, RdmaPort, active_rdma_ports, rdma_file, rdma_links, rdma_node};
+pub use tree::{Tree, parse_cpus, value_of};
+pub use usage::ResourceUse;
+pub use wiregauge_base::units::format_cpus;
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A folder of this user: the one that the environment names in `variable`, else `name` by the XDG
+/// base directories, in `xdg` or in `in_home`.
+///
+/// # Errors
+/// There is no home directory: a sentence.
+pub fn user_folder(
+    variable: &str,
+    xdg: &str,
+    in_home: &str,
+    name: &str,
+) -> Result<PathBuf, String> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let above = || match named(xdg).map(PathBuf::from).filter(|path| path.is_absolute()) {
+        None => Some(PathBuf::from(named("HOME")?).join(in_home)),
+        above => above,
+    };
+    let folder = named(variable).map(PathBuf::from).or_else(|| Some(above()?.join(name)));
+    folder.ok_or_else(|| format!("HOME is not set: set {variable} to a folder"))
+}
+
+/// The CPU of each role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuPair {
+    /// CPU of the client.
+    pub client: u32,
+    /// CPU of the server.
+    pub server: u32,
+}

@@ -1,0 +1,19 @@
+//! Requests that a server answers from a table of objects, from idle to saturation.
+
+pub mod client;
+mod execution;
+mod figures;
+mod landmarks;
+mod options;
+mod probe;
+mod request;
+pub mod server;
+mod shared;
+mod spec;
+mod view;
+
+pub use client::{Looked, RequestPath};
+pub(crate) use execution::{numbered, rows_of_requests, send_requests, share_of};
+pub(crate) use figures::{Costs, rates};
+pub use request::{Load, LoadRequest, request};
+pub use spec::{Buffers, MOST_BUFFERS, MOST_OUTSTANDING, MOST_TABLE, OBJECT_SIZE, Search, Spec};

@@ -1,0 +1,159 @@
+//! The answer of a record in a sentence or two, from its figures and their intervals.
+//!
+//! A sentence says "fastest" or "grows" only where the intervals of the two do not overlap.
+
+use super::PatternView;
+use crate::curves::headline;
+use crate::number::{PERCENT, Room, US, compact, quantile_name};
+use wiregauge_base::options::{each_once, grouped};
+use wiregauge_base::units::Bytes;
+use wiregauge_figures::record::schema::{Metric, Noise, OtherHost, Record, Run};
+use wiregauge_figures::view::compared::{Named, ends_of, fastest, median, told_apart};
+
+/// Most sentences about figures.
+const MOST: usize = 3;
+/// A CPU that loses more than this share of its time has a say in the tail.
+const NOISY: f64 = 0.01;
+
+/// The sentences; none where there is nothing to say.
+pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
+    let mut lines: Vec<String> = super::explain::answer(record);
+    lines.extend(super::impact::answer(record));
+    if lines.is_empty() {
+        lines.extend(super::study::answer(record));
+    }
+    lines.extend(super::together::answer(record));
+    if lines.is_empty() {
+        lines.extend(super::parts::answer(record));
+    }
+    if lines.is_empty() {
+        lines.extend(patterns.iter().flat_map(|pattern| pattern.answer(record)));
+    }
+    if lines.is_empty() && record.plan.pairs.is_none() {
+        lines.extend(latencies(record));
+    }
+    lines.truncate(MOST);
+    lines.extend(super::tail::answer(record).take(MOST));
+    let says_times = record.runs.iter().any(|run| !run.figures.is_empty());
+    lines.extend(noise(&record.noise, &record.hosts).filter(|_| says_times && !lines.is_empty()));
+    lines
+}
+
+/// What the machine has a say in: the CPU that the warnings name too, the first of the noisiest.
+fn noise(own: &[Noise], hosts: &[OtherHost]) -> Option<String> {
+    let own = own.iter().map(|noise| (String::new(), noise));
+    let others = hosts
+        .iter()
+        .flat_map(|host| host.noise.iter().map(move |noise| (format!(" of {}", host.name), noise)));
+    let (host, worst) =
+        own.chain(others).reduce(|a, b| if b.1.share() > a.1.share() { b } else { a })?;
+    (worst.share() > NOISY).then(|| noise_sentence(worst, &host))
+}
+
+fn noise_sentence(noise: &Noise, host: &str) -> String {
+    let lost = noise.share();
+    let from = quantile_name(((1.0 - lost) * 100.0).floor() / 100.0);
+    let percent = compact(lost, None, PERCENT, Room::Little).0;
+    format!(
+        "Other work takes {percent} % of CPU {}{host}: from {from} on, latencies may be the \
+         machine's.",
+        noise.cpu
+    )
+}
+
+/// Medians: of one run, of several beside each other, and how they grow with the size.
+fn latencies(record: &Record) -> Vec<String> {
+    let timed = |run: &&Run| headline(run).is_some() && median(run, String::new()).is_some();
+    let runs: Vec<&Run> = record.runs.iter().filter(timed).collect();
+    let [first, others @ ..] = runs.as_slice() else { return Vec::new() };
+    let Some(metric) = headline(first) else { return Vec::new() };
+    if others.is_empty() {
+        return alone(first, metric).into_iter().collect();
+    }
+    let place = |run: &&Run| (ends_of(run), run.case.threads(), run.case.point.clone());
+    let named = runs.iter().map(|run| (place(run), *run));
+    let series: Vec<Vec<&Run>> = grouped(named, |a, b| a.0 == b.0)
+        .into_iter()
+        .map(|group| group.into_iter().map(|(_, run)| run).collect())
+        .collect();
+    let sizes = each_once(runs.iter().map(|run| run.case.size));
+    let what = format!("{} p50", metric.name());
+    let mut lines = Vec::new();
+    for size in [sizes.iter().min(), sizes.iter().max().filter(|_| sizes.len() > 1)] {
+        let Some(size) = size else { continue };
+        let of_size = |run: &&&Run| run.case.size == *size && headline(run) == Some(metric);
+        let firsts: Vec<&Run> = series.iter().map(|group| group[0]).collect();
+        let names = told_apart(&firsts, ends_of);
+        let all = series
+            .iter()
+            .zip(&names)
+            .filter_map(|(group, name)| median(group.iter().find(of_size)?, name.clone()));
+        let all: Vec<Named> = all.collect();
+        lines.extend(fastest(&at(&what, *size, sizes.len() > 1)).best(&all));
+    }
+    if series.len() <= 2 {
+        lines.extend(series.iter().filter_map(|group| growth(group, &what)));
+    }
+    lines
+}
+
+fn at(what: &str, size: Bytes, several: bool) -> String {
+    if several { format!("{what} at {size}") } else { what.to_owned() }
+}
+
+fn alone(run: &Run, metric: Metric) -> Option<String> {
+    let p50 = median(run, String::new())?;
+    let tail = run.summary(metric)?.quantile(0.99);
+    let tail = tail.and_then(|found| {
+        Some(Named { name: String::new(), value: found.value?.0, interval: found.interval })
+    });
+    let tail = tail.map_or_else(String::new, |tail| format!(", p99 {}", tail.text(US, "us")));
+    let (name, size) = (ends_of(run), run.case.size);
+    Some(format!("{name}, {size}: {} p50 {}{tail}.", metric.name(), p50.text(US, "us")))
+}
+
+/// How the median changes from the smallest to the largest message.
+fn growth(runs: &[&Run], what: &str) -> Option<String> {
+    let first = runs.iter().min_by_key(|run| run.case.size)?;
+    let last = runs.iter().max_by_key(|run| run.case.size)?;
+    if first.case.size == last.case.size {
+        return None;
+    }
+    let (least, most) = (median(first, String::new())?, median(last, String::new())?);
+    let (name, a, b) = (ends_of(first), least.text(US, "us"), most.text(US, "us"));
+    let (from, to) = (first.case.size, last.case.size);
+    Some(match (least.is_below(&most), most.is_below(&least)) {
+        (true, _) => {
+            let times = compact(most.value / least.value, None, 1.0, Room::Little).0;
+            format!("{name}: {what} grows from {a} at {from} to {b} at {to}, {times} times.")
+        }
+        (_, true) => format!("{name}: {what} falls from {a} at {from} to {b} at {to}."),
+        _ => format!("{name}: {what} of {from} and of {to} cannot be distinguished: {a} and {b}."),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_noise_that_reaches_a_shown_quantile_is_in_the_answer() {
+        let seen = |lost_ns| Noise { cpu: 3, observed_ns: 1e9, lost_ns, ..Noise::default() };
+        assert_eq!(noise(&[seen(5e6)], &[]), None);
+        assert_eq!(
+            noise(&[seen(5e6), seen(3.4e7)], &[]).unwrap(),
+            "Other work takes 3.4 % of CPU 3: from p96 on, latencies may be the machine's."
+        );
+    }
+
+    #[test]
+    fn a_record_that_was_made_up_has_no_share_beyond_the_whole() {
+        let seen = Noise { cpu: 1, observed_ns: 0.0, lost_ns: 5.3e16, ..Noise::default() };
+        let said = noise_sentence(&seen, " of node07");
+        assert_eq!(
+            said,
+            "Other work takes 100 % of CPU 1 of node07: from p0 on, latencies may be the machine's."
+        );
+        assert_eq!(Noise::default().share(), 0.0);
+    }
+}

@@ -1,0 +1,110 @@
+//! `tcp`, `udp`, `unix` and `unixgram`: their options, and how they differ.
+
+use super::RECEIVE_BYTES;
+use super::transport::SocketTransport;
+use crate::settings::{BUSY_POLL, DSCP, FAMILY, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
+use crate::{Descriptor, KernelPath};
+use wiregauge_base::options::OptionDef;
+use wiregauge_base::units::Bytes;
+
+/// On unless said: a benchmark that waits for Nagle measures Nagle.
+const NODELAY: OptionDef =
+    OptionDef::switch("nodelay", "Send small segments at once (TCP_NODELAY)").default("on");
+const ZEROCOPY: OptionDef =
+    OptionDef::flag("zerocopy", "Send without copying the payload (MSG_ZEROCOPY)");
+/// The congestion control by name.
+pub const CONGESTION: OptionDef = OptionDef::text(
+    "congestion",
+    check_congestion,
+    "Congestion control, such as cubic (/proc/sys/net/ipv4/tcp_available_congestion_control)",
+)
+.metavar("NAME")
+.default_note("the kernel's");
+/// The limits are TCP_MIN_MSS and MAX_TCP_WINDOW of `net/tcp.h`.
+const MSS: OptionDef = OptionDef::size(
+    "mss",
+    "Maximum segment size (TCP_MAXSEG): the MTU less 40 B (IPv4) or 60 B (IPv6)",
+)
+.limits(88, 32_767);
+
+/// TCP_CA_NAME_MAX of linux/tcp.h, without the closing zero.
+const LONGEST_CONGESTION: usize = 15;
+
+/// Whether a name may be one of a congestion control.
+fn check_congestion(text: &str) -> Result<(), String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if (1..=LONGEST_CONGESTION).contains(&text.len()) && text.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(format!(
+        "invalid congestion control '{text}': use one name such as cubic, of those in \
+         /proc/sys/net/ipv4/tcp_available_congestion_control"
+    ))
+}
+
+/// The TCP transport.
+pub const TCP: Descriptor = Descriptor {
+    about: "TCP over IP",
+    largest: Bytes::MIB.0 * 64,
+    between_hosts: true,
+    watchable: true,
+    splits: true,
+    in_survey: true,
+    settings: &[
+        NODELAY,
+        CONGESTION,
+        MSS,
+        DSCP,
+        INTERFACE,
+        FAMILY,
+        ZEROCOPY,
+        SEND_BUFFER,
+        RECEIVE_BUFFER,
+        BUSY_POLL,
+    ],
+    path: "send, the kernel's TCP and IP, recv: both copies included",
+    kernel_path: KernelPath::Segments,
+    memory_beside_slots: |_| RECEIVE_BYTES as u64,
+    available: |_| SocketTransport::TCP.available(),
+    ..Descriptor::opened_by(|setup| SocketTransport::TCP.open(setup))
+};
+
+/// The UDP transport.
+pub const UDP: Descriptor = Descriptor {
+    about: "UDP over IP",
+    // 65535 less the headers of IP and UDP.
+    largest: 65507,
+    loses: true,
+    ordered: false,
+    settings: &[DSCP, INTERFACE, FAMILY, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
+    path: "send, the kernel's UDP and IP, recv: both copies included",
+    kernel_path: KernelPath::Datagrams,
+    memory_beside_slots: |_| 0,
+    available: |_| SocketTransport::UDP.available(),
+    open: |setup| SocketTransport::UDP.open(setup),
+    ..TCP
+};
+
+/// The transport over unix domain stream sockets.
+pub const UNIX: Descriptor = Descriptor {
+    about: "unix domain stream socket",
+    between_hosts: false,
+    settings: &[SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
+    path: "send, the kernel's socket queue, recv: both copies included",
+    kernel_path: KernelPath::LocalStream,
+    available: |_| SocketTransport::UNIX.available(),
+    open: |setup| SocketTransport::UNIX.open(setup),
+    ..TCP
+};
+
+/// The transport over unix domain datagram sockets.
+pub const UNIXGRAM: Descriptor = Descriptor {
+    about: "unix domain datagram socket",
+    // What the default of net.core.wmem_default (212992) lets through in one datagram.
+    largest: 128 << 10,
+    memory_beside_slots: |_| 0,
+    available: |_| SocketTransport::UNIXGRAM.available(),
+    kernel_path: KernelPath::LocalDatagrams,
+    open: |setup| SocketTransport::UNIXGRAM.open(setup),
+    ..UNIX
+};

@@ -1,0 +1,202 @@
+//! The control path of the sockets. A stream's server listens, and lets a connection in when its
+//! first bytes are the run's cookie; both ends of a datagram socket bind and connect to each other.
+//!
+//! IP sockets are on loopback, or where they were asked to be. Unix sockets have random names of
+//! the abstract namespace, so that nothing is left behind, whatever becomes of the process.
+
+use super::datagram::Datagrams;
+use super::messages::MessageEndpoint;
+use super::stream::StreamEndpoint;
+use super::{admit, options, site, slots_for};
+use crate::*;
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::ffi::OsStr;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
+use wiregauge_host::Family;
+
+/// A transport over sockets of one kind.
+#[derive(Clone, Copy)]
+pub struct SocketTransport {
+    is_stream: bool,
+    is_ip: bool,
+}
+
+/// Connections that wait to be accepted, as in the standard library.
+const BACKLOG: i32 = 128;
+
+impl SocketTransport {
+    pub(super) const TCP: Self = SocketTransport { is_stream: true, is_ip: true };
+    pub(super) const UDP: Self = SocketTransport { is_stream: false, is_ip: true };
+    pub(super) const UNIX: Self = SocketTransport { is_stream: true, is_ip: false };
+    pub(super) const UNIXGRAM: Self = SocketTransport { is_stream: false, is_ip: false };
+
+    fn socket(self, domain: Domain) -> io::Result<Socket> {
+        Socket::new(domain, if self.is_stream { Type::STREAM } else { Type::DGRAM }, None)
+    }
+
+    /// A socket that is bound to an address, and listens where it is a stream's.
+    fn bound_at(self, own: &SockAddr, settings: &Settings) -> io::Result<Socket> {
+        let socket = self.socket(own.domain())?;
+        // A port whose last connection has just ended is free for those who listen.
+        if self.is_ip && self.is_stream {
+            socket.set_reuse_address(true)?;
+        }
+        socket.bind(own)?;
+        if self.is_stream {
+            options::apply_before_handshake(&socket, settings).map_err(io::Error::other)?;
+            // Two sockets may bind the same port, but only one may listen.
+            socket.listen(BACKLOG)?;
+        }
+        Ok(socket)
+    }
+
+    /// The same at a port that is allowed here and free.
+    fn bound(self, own: &SockAddr, settings: &Settings) -> io::Result<Socket> {
+        match own.as_socket() {
+            Some(own) => site::bind(own, |at| self.bound_at(&at.into(), settings)),
+            None => self.bound_at(own, settings),
+        }
+    }
+
+    /// The address of an end that is to be opened.
+    fn own_address(self, site: &Site, family: Option<Family>) -> Result<SockAddr> {
+        match self.is_ip {
+            true => Ok(site::address(site, family)?.into()),
+            false => abstract_address(setup::random_name()?.as_bytes()),
+        }
+    }
+
+    /// Whether one can be had.
+    pub(super) fn available(self) -> Result<(), String> {
+        // Whatever a daemon allows rounds to use.
+        let own = match self.is_ip {
+            true => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
+            false => self.own_address(&Site::Loopback, None).map_err(|error| error.to_string())?,
+        };
+        let bound = self.bound_at(&own, &Settings::default());
+        let what = match (self.is_ip, self.is_stream) {
+            (true, true) => "a TCP socket on 127.0.0.1 cannot be bound",
+            (true, false) => "a UDP socket on 127.0.0.1 cannot be bound",
+            (false, _) => "a unix socket cannot be made",
+        };
+        bound.map(drop).map_err(|error| format!("{what}: {error}"))
+    }
+
+    /// Opens one end.
+    pub(super) fn open(self, setup: &Setup) -> Result<Opening> {
+        let own = self.own_address(&setup.site, setup.settings.family())?;
+        let listens = self.is_stream && setup.role == Role::Server;
+        let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
+        let bound = || self.bound(&own, &setup.settings);
+        let socket = (listens || !self.is_stream).then(bound).transpose();
+        let socket = socket.map_err(SetupError::system(what))?;
+        let address = address_of(socket.as_ref());
+        let setup = setup.clone();
+        Ok(Opening::new(address, move |other| self.connect(socket, &own, other, &setup)))
+    }
+
+    /// Connects to the other end, and sets what was asked for. A stream's client has no socket yet.
+    fn connect(
+        self,
+        socket: Option<Socket>,
+        own: &SockAddr,
+        other: &Blob,
+        setup: &Setup,
+    ) -> Result<Connected> {
+        let SocketTransport { is_stream, is_ip } = self;
+        let (socket, mut rejected_peers) = match socket {
+            Some(listener) if is_stream => admit::accept(&listener, setup, is_peer)?,
+            socket => (self.dial(socket, own, other, setup)?, 0),
+        };
+        options::apply(&socket, &setup.settings)?;
+        let effective_settings = options::effective(&socket);
+        let endpoint: Box<dyn Endpoint> = if is_stream {
+            Box::new(StreamEndpoint::new(socket, setup))
+        } else {
+            let size = setup.size.max(1);
+            let (datagrams, rejected) = Datagrams::connected(socket, size, setup, is_ip)?;
+            // Before a unix socket was connected nobody knew its name: there is nothing to reject.
+            rejected_peers = if is_ip { rejected } else { 0 };
+            Box::new(MessageEndpoint::new(datagrams, slots_for(setup.window, size), size))
+        };
+        Ok(Connected { endpoint, effective_settings, rejected_peers })
+    }
+
+    /// The socket, connected to the other end. A stream's is made now, and shows the cookie.
+    fn dial(
+        self,
+        socket: Option<Socket>,
+        own: &SockAddr,
+        other: &Blob,
+        setup: &Setup,
+    ) -> Result<Socket> {
+        let (address, to) = match own.as_socket() {
+            Some(own) => {
+                let address = other.text()?.parse().map_err(|_| SetupError::Address)?;
+                let address = site::towards(address, own)?;
+                (address.into(), format!("connecting to {address}"))
+            }
+            None => {
+                // No other program's socket has such a name.
+                ensure!(setup::is_random_name(&other.0), SetupError::Address);
+                (abstract_address(&other.0)?, "connecting to the other end's unix socket".into())
+            }
+        };
+        if let Some(socket) = socket {
+            socket.connect(&address).map_err(SetupError::system(to))?;
+            return Ok(socket);
+        }
+        let socket = self.socket(address.domain()).map_err(SetupError::system(&to))?;
+        options::apply_before_handshake(&socket, &setup.settings)?;
+        let connected = match self.is_ip {
+            true => {
+                let what = format!("using the address {}", shown(own));
+                socket.bind(own).map_err(SetupError::system(what))?;
+                socket.connect_timeout(&address, setup.timeout.duration())
+            }
+            false => socket.connect(&address),
+        };
+        connected.map_err(SetupError::system(to))?;
+        admit::present(&socket, setup)?;
+        Ok(socket)
+    }
+}
+
+/// The address of a unix socket by its name.
+fn abstract_address(name: &[u8]) -> Result<SockAddr> {
+    let path = [b"\0", name].concat();
+    SockAddr::unix(OsStr::from_bytes(&path)).map_err(|_| SetupError::Address)
+}
+
+/// An address in a sentence.
+fn shown(address: &SockAddr) -> String {
+    address.as_socket().map_or("a unix socket".into(), |address| address.ip().to_string())
+}
+
+/// What the other end connects to: the address of a bound socket.
+fn address_of(socket: Option<&Socket>) -> Blob {
+    let address = socket.and_then(|socket| socket.local_addr().ok());
+    let bytes = address.map(|address| match address.as_socket() {
+        Some(address) => address.to_string().into_bytes(),
+        None => address.as_abstract_namespace().unwrap_or_default().to_vec(),
+    });
+    Blob(bytes.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TCP: SocketTransport = SocketTransport::TCP;
+
+    #[test]
+    fn a_port_on_which_another_listens_is_in_use() {
+        let (loopback, settings) = (Site::Loopback, Settings::default());
+        let first = TCP.bound_at(&TCP.own_address(&loopback, None).unwrap(), &settings).unwrap();
+        let taken = first.local_addr().unwrap();
+        let refused = TCP.bound_at(&taken, &settings).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+    }
+}
