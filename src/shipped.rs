@@ -2,6 +2,8 @@
 
 use include_dir::{Dir, include_dir};
 use std::sync::LazyLock;
+#[cfg(test)]
+pub use wiregauge_plan::shipped::text;
 use wiregauge_plan::shipped::{Texts, texts};
 
 static FOLDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/studies");

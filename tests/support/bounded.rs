@@ -1,4 +1,4 @@
 //! Bounds of time for tests.
 #![allow(unused_imports)]
 
-pub use wiregauge_test_support::*;
+pub use wiregauge_test_support::bounded::*;

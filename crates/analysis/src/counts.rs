@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn what_was_never_sent_is_not_lost_where_nothing_is_answered() {
         let seen = MessageCounts { sent: 5, unsent: 3, missed_steps: 2, ..Default::default() };
-        let [client, server] = [seen, MessageCounts::default()].map(ThreadResult::reported);
+        let [client, server] = [seen, MessageCounts::default()].map(crate::fixtures::reported);
         for at in [Arrivals::AtClient, Arrivals::AtServer] {
             let found = unanswered_counts(&client, &server, at);
             let own = (found.sent, found.received, found.unfinished, found.lost);

@@ -129,7 +129,7 @@ impl RunSoFar {
         }
     }
 
-    fn warn_of(&mut self, role: &'static str, outcome: &Outcome) {
+    pub fn warn_of(&mut self, role: &'static str, outcome: &Outcome) {
         self.warnings.extend(self.analysis.counter_warnings(&outcome.counters));
         let of_transport = self.case.transport.descriptor().counter_warnings;
         self.warnings.extend(of_transport(&outcome.counters));
@@ -144,7 +144,7 @@ impl RunSoFar {
         self.warnings.extend(reason.map(|reason| Warning::MemoryNotLocked { role, reason }));
     }
 
-    fn take_outcomes(
+    pub fn take_outcomes(
         &mut self,
         client: &[ThreadResult],
         round: &mut Round,
@@ -217,7 +217,7 @@ impl RunSoFar {
 
     /// Of the figures that `--until` is about, that with the widest interval, and how far this
     /// reaches from the value, as a share of it, or why there is no such share.
-    fn widest(&self) -> (String, Reach) {
+    pub fn widest(&self) -> (String, Reach) {
         if self.analysis.is_rate() {
             let rate = rate(&self.work.delivered);
             return ("the rate".into(), reach(rate.value, rate.interval));
@@ -237,7 +237,7 @@ impl RunSoFar {
         (format!("{} {name}", metric.name()), widest)
     }
 
-    fn summary(&self, metric: Metric, threshold_ns: f64) -> Summary {
+    pub fn summary(&self, metric: Metric, threshold_ns: f64) -> Summary {
         let none = Vec::new();
         let series = self.series.get(&metric).unwrap_or(&none);
         if self.beyond.iter().all(BTreeMap::is_empty) {
@@ -346,7 +346,7 @@ fn reach(value: f64, interval: Option<Interval>) -> Reach {
 
 /// What holds for a round of what its threads did. It lasted from the first beginning to the last
 /// end.
-fn take_threads(each: Vec<Thread>, round: &mut Round) {
+pub fn take_threads(each: Vec<Thread>, round: &mut Round) {
     round.cpus = each.first().and_then(|thread| thread.cpus);
     let ran = || each.iter().filter(|thread| thread.length_ns > 0.0);
     let begin = ran().map(|thread| thread.started_ns).fold(f64::INFINITY, f64::min);
@@ -361,7 +361,7 @@ fn take_threads(each: Vec<Thread>, round: &mut Round) {
 }
 
 /// The metric under which a metric's messages without a row were counted.
-fn counted_as(metric: Metric) -> Metric {
+pub fn counted_as(metric: Metric) -> Metric {
     match metric {
         Metric::Response | Metric::Lateness => metric,
         _ => Metric::Service,
@@ -391,6 +391,3 @@ pub fn method_notes(case: &Case, analysis: &dyn PatternAnalysis) -> BTreeMap<Str
     notes.extend(analysis.method_notes(case));
     notes
 }
-
-#[cfg(test)]
-mod tests;

@@ -146,7 +146,7 @@ fn quantile(summary: &Summary, p: f64) -> Found {
 
 /// The mean of the finite samples, with the interval of a ratio over the rounds (their sums over
 /// their counts).
-fn mean(summary: &Summary) -> Found {
+pub fn mean(summary: &Summary) -> Found {
     let rounds = summary.rounds.iter().filter(|round| round.mean.is_finite());
     let sum = |round: &wiregauge_stats::RoundSummary| {
         let count = round.count as f64;
@@ -182,6 +182,3 @@ fn factor(metric: &str, of: &str, [alone, under]: [Found; 2]) -> Factor {
         missing: found.err(),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use wiregauge_test_support::Bound;
+    use wiregauge_test_support::bounded::Bound;
 
     /// This host's clock, and one that is ahead by 3 s and gains 40 ppm.
     fn two_clocks() -> (Local, Local) {

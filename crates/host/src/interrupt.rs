@@ -70,7 +70,7 @@ impl Interrupter {
 mod tests {
     use super::*;
     use std::sync::mpsc;
-    use wiregauge_test_support::Bound;
+    use wiregauge_test_support::bounded::Bound;
 
     #[test]
     fn an_interrupt_ends_a_nap() {

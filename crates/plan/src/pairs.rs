@@ -352,7 +352,7 @@ pub fn matching(count: u32, round: u32) -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// Perfect matchings, each drawn from all there are with equal chance, as are the directions.
-fn random_matchings(count: u32, matchings: u32, seed: u64) -> Vec<Vec<(u32, u32)>> {
+pub fn random_matchings(count: u32, matchings: u32, seed: u64) -> Vec<Vec<(u32, u32)>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut nodes: Vec<u32> = (0..count).collect();
     let draw = |_| {
@@ -361,6 +361,3 @@ fn random_matchings(count: u32, matchings: u32, seed: u64) -> Vec<Vec<(u32, u32)
     };
     (0..matchings).map(draw).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -184,6 +184,3 @@ pub fn concurrent(groups: &[Vec<u32>], pairs: u32, rails: Option<&Rails>) -> Vec
         RailsAtOnce::All => groups.iter().map(|group| of(group, 0..count)).collect(),
     }
 }
-
-#[cfg(test)]
-mod tests;

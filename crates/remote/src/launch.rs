@@ -283,7 +283,7 @@ fn admit(mut socket: UnixStream, known: &[u8; 32]) -> io::Result<(usize, UnixStr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wiregauge_test_support::Bound;
+    use wiregauge_test_support::bounded::Bound;
 
     fn started(script: &str) -> Fault {
         let words = ["sh", "-c", script].map(String::from);

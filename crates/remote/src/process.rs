@@ -274,7 +274,7 @@ impl Agent {
 mod tests {
     use super::*;
     use std::path::Path;
-    use wiregauge_test_support::Bound;
+    use wiregauge_test_support::bounded::Bound;
     use wiregauge_transport::Blob;
 
     #[test]

@@ -96,7 +96,7 @@ impl Drop for StartBarrier<'_> {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
-    use wiregauge_test_support::Bound;
+    use wiregauge_test_support::bounded::Bound;
 
     #[test]
     fn rounds_wait_for_each_other_and_not_for_one_that_failed() {

@@ -417,7 +417,7 @@ impl Drop for Stamping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wiregauge_test_support::Bound;
+    use wiregauge_test_support::bounded::Bound;
 
     #[test]
     fn nobody_passes_the_barrier_before_all_have_come() {

@@ -5,7 +5,7 @@
 
 mod axis;
 pub mod file;
-mod group;
+pub mod group;
 pub mod parts;
 
 pub use axis::Axis;

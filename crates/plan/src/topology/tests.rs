@@ -1,9 +1,7 @@
 //! Tests of topologies.
 
 use super::*;
-use crate::Request;
 use std::collections::BTreeSet;
-use wiregauge_patterns::rpc;
 
 #[test]
 fn threads_of_a_pair_are_connected_to_the_same_number() {
@@ -140,35 +138,6 @@ fn what_comes_from_outside_and_no_plan_makes_is_refused() {
     assert!(pairs((0, 2)).check().is_err() && pairs((1, 1)).check().is_err());
     let nobody = Topology { ranks: Vec::new(), ..Topology::pair(1) };
     assert!(nobody.check().is_err());
-}
-
-#[test]
-fn each_connection_connects_to_the_one_that_connects_to_it() {
-    let asked = rpc::RpcRequest {
-        server_ports: vec![3],
-        connections: vec![2],
-        clients: vec![1],
-        baseline: false,
-        ..rpc::RpcRequest::default()
-    };
-    let request = Request { threads: vec![2], ..rpc::request(asked) };
-    let topology = request.plan().unwrap().cases.remove(0).topology;
-    let named = |rank: usize| -> Vec<Vec<[usize; 2]>> {
-        let all = topology.endpoints_of(rank) as usize;
-        (0..topology.ranks[rank].threads as usize)
-            .map(|thread| (0..all).map(|endpoint| [thread, endpoint]).collect())
-            .collect()
-    };
-    let of = [named(0), named(1)];
-    let [at_client, at_server] = [0, 1].map(|rank| topology.route(rank, &of).unwrap());
-    assert_eq!((at_client.len(), at_server.len()), (2, 3));
-    for (thread, endpoints) in at_client.iter().enumerate() {
-        assert_eq!(endpoints.len(), 6);
-        for (endpoint, other) in endpoints.iter().enumerate() {
-            assert_eq!(at_server[other[0]][other[1]], [thread, endpoint]);
-        }
-    }
-    assert_eq!(topology.route(0, &[named(0), named(0)]), None);
 }
 
 /// Nodes connect one connection at a time, in the order of their peers. Here every connection

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::thread;
 use wiregauge_measure::control::secret;
 use wiregauge_patterns::registry;
-use wiregauge_test_support::Bound;
+use wiregauge_test_support::bounded::Bound;
 
 /// A folder that goes away with its owner.
 pub struct Folder(pub PathBuf);

@@ -60,9 +60,3 @@ impl Format {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
-#[cfg(test)]
-#[path = "../../../../tests/support/villas.rs"]
-pub(crate) mod villas;

@@ -6,7 +6,7 @@ use super::fake::{Fake, Net};
 use super::*;
 use std::net::IpAddr;
 use wiregauge_base::units::Span;
-use wiregauge_test_support::Bound;
+use wiregauge_test_support::bounded::Bound;
 
 const CLIENT: &str = "10.0.0.1:40000";
 const SERVER: &str = "10.0.0.2:50000";

@@ -75,7 +75,7 @@ mod tests {
     use crate::{Role, Traffic, Wait};
     use socket2::{Domain, Type};
     use std::net::{SocketAddr, TcpListener, TcpStream};
-    use wiregauge_test_support::Bound;
+    use wiregauge_test_support::bounded::Bound;
 
     #[test]
     fn peers_without_the_cookie_are_dropped_and_counted() {

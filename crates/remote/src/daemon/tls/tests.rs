@@ -6,7 +6,7 @@ use rustls::{AlertDescription, CertificateError, Error};
 use std::net::TcpListener;
 use std::thread;
 use std::time::UNIX_EPOCH;
-use wiregauge_test_support::Bound;
+use wiregauge_test_support::bounded::Bound;
 
 const SOON: Duration = Duration::from_secs(10);
 

@@ -1,9 +1,12 @@
 //! Rails of hosts whose ports are known.
 
-use super::*;
-use crate::pairs::{AtOnce, Pairs, Place};
-use crate::{HostSpec, Plan, Request};
+use std::collections::BTreeMap;
+use wiregauge_host::RdmaPort;
 use wiregauge_patterns::{bandwidth, latency};
+use wiregauge_plan::pairs::{AtOnce, Pairs, Place};
+use wiregauge_plan::rails::*;
+use wiregauge_plan::{Case, UsageError};
+use wiregauge_plan::{HostSpec, Plan, Request};
 use wiregauge_transport::TransportKind;
 
 fn ports(names: &[&str]) -> Vec<RdmaPort> {

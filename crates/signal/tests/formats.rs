@@ -1,8 +1,16 @@
 //! Samples in each format, and inputs that are refused.
+#![allow(clippy::unwrap_used)]
 
-use super::*;
-use crate::{Kind, METADATA, TimeOfDay, VALUE, Value, message_bytes, put_metadata};
 use proptest::prelude::*;
+use std::path::PathBuf;
+use wiregauge_clock::{Ticks, Timebase};
+use wiregauge_signal::file::{Keep, Writing};
+use wiregauge_signal::format::{Format, binary};
+use wiregauge_signal::source::{Shape, Source};
+use wiregauge_signal::{
+    Kind, METADATA, Sample, TimeOfDay, VALUE, Value, message_bytes, put_metadata,
+};
+use wiregauge_test_support::villas;
 
 fn sample(values: Vec<Value>) -> Sample {
     Sample {
@@ -180,5 +188,45 @@ proptest! {
                 let _ = villas::read(format, &bytes, kind);
             }
         }
+    }
+}
+
+fn path(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("wiregauge-stream-{}-{name}", std::process::id()))
+}
+
+fn message(number: u64, values: usize) -> Vec<u8> {
+    let mut message = vec![0; message_bytes(values)];
+    put_metadata(&mut message, number, TimeOfDay { seconds: 5, nanoseconds: 7 });
+    Source::new(Shape::default(), values, 1).fill(&mut message[METADATA..], number, 0.5);
+    message
+}
+
+#[test]
+fn what_a_loop_takes_is_in_the_file_with_the_time_at_which_it_came() {
+    for format in Format::ALL {
+        let path = path(format.name());
+        let _ = std::fs::remove_file(&path);
+        let keep = Keep { path: path.clone(), format, kind: Kind::Float };
+        let time = Timebase::nanoseconds(Ticks(0));
+        let (mut sink, writing) = Writing::start(&keep, 3, time, 5_000_000_000, || ()).unwrap();
+        for number in 0..1000 {
+            sink.take(&message(number, 3), Ticks(100 + number));
+        }
+        let kept = writing.end(sink);
+        assert_eq!((kept.written, kept.left_out, kept.fault), (1000, 0, None));
+        assert_eq!(kept.bytes, std::fs::metadata(&path).unwrap().len());
+        let bytes = std::fs::read(&path).unwrap();
+        let back = villas::read(format, &bytes, Kind::Float).unwrap();
+        assert_eq!(back.len(), 1000);
+        assert!(back.iter().enumerate().all(|(number, sample)| {
+            sample.sequence == number as u64 && sample.values.len() == 3
+        }));
+        if format != Format::Binary {
+            let late = back[999].received.unwrap().as_ns() as i64 - 5_000_001_099;
+            assert!(late.abs() <= 1, "{format:?} {late}");
+        }
+        assert!(Writing::start(&keep, 3, time, 0, || ()).is_err(), "it is never overwritten");
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -1,16 +1,28 @@
 //! Rounds with known samples, and what a run makes of them.
 
-use super::*;
-use crate::fixtures::finished_thread;
-use crate::result::RankResult;
+use std::collections::BTreeMap;
+use wiregauge_analysis::figures::*;
+use wiregauge_analysis::fixtures::finished_thread;
+use wiregauge_analysis::pattern::{Completion, RunSoFar};
+use wiregauge_analysis::result::RankResult;
+use wiregauge_analysis::result::RoundResult;
 use wiregauge_base::units::MessageRate;
+use wiregauge_base::warning::Warning;
 use wiregauge_clock::{Ticks, Timebase};
+use wiregauge_figures::record::schema::{Counts, Instrument, Round, Thread};
 use wiregauge_host::{CpuPair, Noise};
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_patterns::{bandwidth, latency, oneway, registry};
+use wiregauge_plan::Rounds;
 use wiregauge_plan::{Request, Schedule};
+use wiregauge_sample::RoundSamples;
+use wiregauge_sample::histogram::LiveHistogram;
+use wiregauge_sample::join::Times;
+use wiregauge_sample::recorder::Beyond;
 use wiregauge_sample::{Flags, Sample};
 use wiregauge_stats::rate::Delivered;
+use wiregauge_stats::{Metric, summarize};
+use wiregauge_transport::Role;
 use wiregauge_transport::TransportKind;
 
 const INF: f64 = f64::INFINITY;

@@ -1,12 +1,14 @@
 //! Every pair once, no host in two at a time, and lists of hosts that make no sense.
 
-use super::*;
-use crate::{Request, Schedule};
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wiregauge_base::units::MessageRate;
 use wiregauge_patterns::bandwidth::{self, Direction};
 use wiregauge_patterns::{latency, load, oneway};
+use wiregauge_plan::pairs::*;
+use wiregauge_plan::topology::HostPair;
+use wiregauge_plan::{HostSpec, Settings, UsageError};
+use wiregauge_plan::{Request, Schedule};
 use wiregauge_transport::TransportKind;
 
 fn round_trips() -> Request {

@@ -1,11 +1,13 @@
 //! What congestors cost a victim, on made-up runs.
 
-use super::*;
+use wiregauge_analysis::impact::*;
+use wiregauge_analysis::pattern::RunSoFar;
 use wiregauge_base::units::Span;
 use wiregauge_figures::record::schema::{Begin, Figure, RateFigure, Start, Thread};
-use wiregauge_patterns::RunSoFar;
+use wiregauge_figures::record::schema::{Factor, Round, Run};
 use wiregauge_patterns::{bandwidth, exchange, latency};
 use wiregauge_plan::{Case, CpuPair, Plan, impact};
+use wiregauge_stats::Value;
 use wiregauge_stats::{Interval, Metric, Rate, RateMetric, summarize};
 
 /// A victim alone, beside one congestor, and this one.
