@@ -1,5 +1,5 @@
-//! Compresses files that become part of the program, to a fifth or a quarter. Both build scripts use
-//! it; `core/src/shipped.rs` unpacks.
+//! Compresses files that become part of the program, to a fifth or a quarter. Both build scripts
+//! use it; `core/src/shipped.rs` unpacks.
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;

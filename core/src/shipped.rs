@@ -1,5 +1,5 @@
-//! Files that are part of the program, compressed: studies, published figures, the viewer of reports,
-//! programs for the kernel. The build scripts compress them (`build/pack.rs`).
+//! Files that are part of the program, compressed: studies, published figures, the viewer of
+//! reports, programs for the kernel. The build scripts compress them (`build/pack.rs`).
 
 use flate2::read::ZlibDecoder;
 use std::io::{self, Read};
@@ -31,8 +31,8 @@ pub fn text(all: &Texts, name: &str) -> &'static str {
     all.iter().find(|(found, _)| *found == name).map_or("", |(_, text)| text)
 }
 
-/// Unpacks what `texts` of `build/pack.rs` wrote; nothing if it is damaged. The texts stay in memory
-/// until the program ends, so call this once for each folder.
+/// Unpacks what `texts` of `build/pack.rs` wrote; nothing if it is damaged. The texts stay in
+/// memory until the program ends, so call this once for each folder.
 pub fn texts(packed: &[u8]) -> Texts {
     let text = unpacked(packed).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let text: &'static str = text.unwrap_or_default().leak();
@@ -44,7 +44,7 @@ fn toml(packed: &[u8]) -> Texts {
     let named =
         |(name, text): (&'static str, _)| (name.strip_suffix(".toml").unwrap_or(name), text);
     let mut all = Texts::from_iter(texts(packed).into_iter().map(named));
-    // The order of names is not that of files: `presta-collectives.toml` comes before `presta.toml`.
+    // Names have another order than files: `presta-collectives.toml` comes before `presta.toml`.
     all.sort_unstable();
     all
 }
