@@ -238,8 +238,9 @@ fn ranks_measure_on_the_cpus_that_they_were_given() {
             (format!("{bound} -n 2 {PROGRAM} {line}"), given_by(&bound)),
             (format!("taskset -c {cpu} {PROGRAM} {line} --mpirun {program}"), [cpu; 2]),
         ] {
-            // On one CPU with its ranks, mpirun of MPICH 4.0 may poll for ever after they have ended,
-            // with no child and no connection left. It is killed then, and the run is incomplete.
+            // On one CPU with its ranks, mpirun of MPICH 4.0 may poll for ever after they have
+            // ended, with no child and no connection left. It is killed then, and the run is
+            // incomplete.
             in_one_attempt(|| {
                 let scratch = Scratch::new();
                 let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();

@@ -223,7 +223,7 @@ fn circles(sources: &[Source]) -> Vec<Vec<String>> {
 
 #[test]
 fn no_files_depend_on_each_other_in_a_circle() {
-    let found = circles(&sources());
+    let found = circles(sources());
     let broken: Vec<String> =
         found.iter().map(|circle| format!("a circle of imports: {}", circle.join(", "))).collect();
     none(&broken);

@@ -47,10 +47,10 @@ fn few_files_know_a_pattern_by_name() {
                 .any(|(line, _)| known.iter().any(|known| line.contains(known)) || in_list(line))
         };
         let files: Vec<String> = sources()
-            .into_iter()
+            .iter()
             .filter(|source| !source.path.starts_with("core/src/pattern/"))
             .filter(|source| !OLDER_FORMS.contains(&source.path.as_str()) && names_it(source))
-            .map(|source| source.path)
+            .map(|source| source.path.clone())
             .collect();
         if files.len() > MOST_FILES_OF_A_PATTERN {
             broken.push(format!("{own}: {} files know it by name: {files:?}", files.len()));

@@ -33,11 +33,11 @@ fn a_transport_is_named_in_few_files_outside_its_folder() {
     let entries = registry();
     assert!(entries.len() >= 10, "the registry was not understood");
     // Of each file the code without strings, and its lines of code with them.
-    let texts = sources().into_iter().map(|source| {
+    let texts = sources().iter().map(|source| {
         let lines = source.lines.iter().zip(&source.code);
         let lines = lines.filter(|(_, code)| !code.trim().is_empty());
         let lines: Vec<&str> = lines.map(|(line, _)| line.as_str()).collect();
-        (source.path, source.code.join("\n"), lines.join("\n"))
+        (source.path.clone(), source.code.join("\n"), lines.join("\n"))
     });
     let texts: Vec<(String, String, String)> = texts.collect();
     let mut broken = Vec::new();
