@@ -18,54 +18,32 @@ mod patterns;
 mod transports;
 mod workplace;
 
-/// The stages, in the order in which data passes through them. One uses those before it only.
-const STAGES: [&str; 24] = [
-    "shipped",
-    "units",
-    "options",
-    "warning",
-    "clock",
-    "host",
-    "signal",
-    "transport",
-    "plan",
-    "sample",
-    "loops",
-    "control",
-    "agent",
-    "remote",
-    "stats",
-    "explain",
-    "record",
-    "run",
-    "view",
-    "pattern",
-    "testbed",
-    "report",
-    "cli",
-    "command",
-];
-
-/// Uses that the order would allow and the design does not: from, to, why.
-const FORBIDDEN: [(&str, &str, &str); 14] = [
+/// Dependencies that cargo would allow and the design does not: package, dependency, reason.
+const FORBIDDEN_DEPENDENCIES: [(&str, &str, &str); 11] = [
     ("report", "host", "a report reads the run directory, not this machine"),
     ("report", "clock", "a report reads the run directory and no clock"),
     ("report", "remote", "a report starts nothing"),
     ("report", "run", "a report reads what a run left"),
-    ("report", "loops", "a report measures nothing"),
-    ("report", "pattern", "a report is given the views of the patterns"),
-    ("view", "host", "a view is pure"),
-    ("view", "clock", "a view is pure"),
-    ("view", "remote", "a view is pure"),
-    ("view", "run", "a view shows what a run left"),
+    ("report", "measure", "a report measures nothing"),
+    ("report", "transport", "a report names transports as the record does"),
+    ("report", "patterns", "a report is given the views of the patterns"),
     ("stats", "host", "statistics are pure"),
     ("stats", "clock", "statistics are pure"),
     ("stats", "transport", "statistics know no transport"),
     ("plan", "clock", "a plan is pure"),
 ];
 
-/// Where `unsafe` may stand.
-const UNSAFE_STAGES: [&str; 4] = ["clock", "host", "transport", "sample"];
+/// Modules of one package, each of which uses only those before it. Between packages, cargo holds
+/// the order.
+const MODULE_ORDERS: [(&str, &[&str]); 4] = [
+    ("base", &["units", "options", "warning"]),
+    ("measure", &["loops", "control", "agent"]),
+    ("figures", &["explain", "record", "view"]),
+    ("wiregauge", &["cli", "command"]),
+];
+
+/// Packages that may contain `unsafe`.
+const UNSAFE_PACKAGES: [&str; 4] = ["clock", "host", "transport", "sample"];
 
 /// A longer file is named in a warning, not in a failure: a large idea may need more.
 const MAX_FILE_LINES: usize = 1000;
@@ -76,21 +54,25 @@ const MAX_LINE_COLUMNS: usize = 100;
 const NOT_OURS: [&str; 5] =
     ["web/vendor/", "bench/captured/", "LICENSE", "fabric-sys/src/verbs/types.rs", "fuzz/seeds/"];
 
-/// Members of the workspace that have no stages.
-const WITHOUT_STAGES: [&str; 3] = ["fabric-sys", "fuzz", "tests/tidy"];
+/// Members of the workspace that are no part of the program, or foreign interfaces.
+const NOT_OF_THE_PROGRAM: [&str; 4] =
+    ["crates/fabric-sys", "crates/test-support", "fuzz", "tests/tidy"];
 
-/// Source folders of the packages that have stages, in the order of the workspace's members (the
-/// lower one first); the root package is last.
+/// Source folders of the program's packages; the root package is last.
 static CRATES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let members = workspace_members().into_iter();
-    let staged = members.filter(|member| !WITHOUT_STAGES.contains(&member.as_str()));
-    staged.map(|member| format!("{member}/src/")).chain(["src/".into()]).collect()
+    let own = members.filter(|member| !NOT_OF_THE_PROGRAM.contains(&member.as_str()));
+    own.map(|member| format!("{member}/src/")).chain(["src/".into()]).collect()
 });
 
 /// A source file of a package.
+#[derive(Clone)]
 struct Source {
     path: String,
-    stage: String,
+    /// The package, without `wiregauge-`; `wiregauge` is the root.
+    package: String,
+    /// The first module of its path in the package; `lib` or `main` for the root file.
+    module: String,
     /// Its lines, comments and the contents of strings blanked, those of test modules too.
     code: Vec<String>,
     /// Its lines as they stand.
@@ -169,7 +151,7 @@ fn text(file: &str) -> Option<String> {
     String::from_utf8(std::fs::read(root().join(file)).unwrap()).ok()
 }
 
-/// Returns the sources of the packages that have stages, without test modules. They are read once.
+/// Returns the sources of the program, without test modules. They are read once.
 fn sources() -> &'static [Source] {
     static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(read_sources);
     &SOURCES
@@ -205,10 +187,13 @@ fn in_crate(path: &str) -> &str {
 
 fn source(path: &str) -> Source {
     let whole = text(path).unwrap();
-    let stage = in_crate(path).split(['/', '.']).next().unwrap().to_string();
+    let module = in_crate(path).split(['/', '.']).next().unwrap().to_string();
+    let package = path.strip_prefix("crates/").and_then(|rest| rest.split('/').next());
+    let package = package.unwrap_or("wiregauge").to_string();
     let mut code: Vec<String> = blank(&whole).lines().map(String::from).collect();
     blank_tests(&mut code);
-    Source { path: path.into(), stage, code, lines: whole.lines().map(String::from).collect() }
+    let lines = whole.lines().map(String::from).collect();
+    Source { path: path.into(), package, module, code, lines }
 }
 
 /// Rust source with comments, strings and characters blanked and its lines kept.
@@ -312,38 +297,40 @@ fn none(broken: &[String]) {
     assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
 }
 
-fn place(stage: &str) -> Option<usize> {
-    STAGES.iter().position(|s| *s == stage)
-}
-
-fn refuses(from: &str, to: &str) -> Option<String> {
-    let (Some(user), Some(target)) = (place(from), place(to)) else {
-        return Some(format!("'{to}' is no stage: add it to STAGES where its data comes from"));
-    };
-    if let Some((.., why)) = FORBIDDEN.iter().find(|(f, t, _)| (*f, *t) == (from, to)) {
-        return Some(format!("{from} must not use {to}: {why}"));
-    }
-    (user < target).then(|| format!("{from} uses {to}, which stands after it"))
+/// Returns the names of a package's own dependencies among the workspace's packages.
+fn dependencies(package: &str) -> Vec<String> {
+    let manifest = text(&format!("crates/{package}/Cargo.toml")).unwrap();
+    let manifest = parse_toml(&manifest).unwrap();
+    let tables = manifest["dependencies"].as_ref().as_table().unwrap();
+    tables
+        .keys()
+        .filter_map(|name| Some(name.as_ref().strip_prefix("wiregauge-")?.into()))
+        .collect()
 }
 
 #[test]
-fn the_libraries_list_the_stages_in_their_order() {
-    let libraries: Vec<Source> =
-        CRATES.iter().map(|folder| source(&format!("{folder}lib.rs"))).collect();
-    let lines = libraries.iter().flat_map(|library| &library.code);
-    let modules: Vec<&str> =
-        lines.filter_map(|l| l.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
-    assert_eq!(modules, STAGES, "the libraries list the stages as STAGES does");
-}
-
-#[test]
-fn stages_of_the_lower_package_are_named_as_those_of_the_upper() {
+fn packages_depend_on_none_that_the_design_forbids() {
     let mut broken = Vec::new();
-    for source in sources().iter().filter(|s| s.path != "src/lib.rs") {
-        for (number, line) in source.code.iter().enumerate() {
-            if words(line).contains(&"wiregauge_core") {
-                let place = format!("{}:{}", source.path, number + 1);
-                broken.push(format!("{place}: use `crate::`, so that the order can be checked"));
+    for (package, forbidden, reason) in FORBIDDEN_DEPENDENCIES {
+        if dependencies(package).iter().any(|name| name == forbidden) {
+            broken.push(format!("crates/{package} must not depend on {forbidden}: {reason}"));
+        }
+    }
+    none(&broken);
+}
+
+#[test]
+fn modules_of_a_package_use_those_before_them() {
+    let mut broken = Vec::new();
+    for (package, order) in MODULE_ORDERS {
+        let position = |module: &str| order.iter().position(|name| *name == module);
+        for source in sources().iter().filter(|source| source.package == package) {
+            let Some(own) = position(&source.module) else { continue };
+            for (number, line) in source.code.iter().enumerate() {
+                for to in used(line).into_iter().filter(|to| position(to) > Some(own)) {
+                    let place = format!("{}:{}", source.path, number + 1);
+                    broken.push(format!("{place}: {} uses {to}, which comes after", source.module));
+                }
             }
         }
     }
@@ -351,17 +338,13 @@ fn stages_of_the_lower_package_are_named_as_those_of_the_upper() {
 }
 
 #[test]
-fn a_stage_uses_only_those_before_it() {
+fn a_view_reads_neither_host_nor_clock() {
     let mut broken = Vec::new();
-    for source in sources().iter().filter(|s| s.stage != "lib" && s.stage != "main") {
+    let views = sources().iter().filter(|s| s.package == "figures" && s.module == "view");
+    for source in views {
         for (number, line) in source.code.iter().enumerate() {
-            let place = format!("{}:{}", source.path, number + 1);
-            if line.contains("crate::{") {
-                broken
-                    .push(format!("{place}: one `use crate::` a stage, so that this can be read"));
-            }
-            for to in used(line).into_iter().filter(|to| *to != source.stage) {
-                broken.extend(refuses(&source.stage, to).map(|why| format!("{place}: {why}")));
+            if words(line).iter().any(|word| ["wiregauge_host", "wiregauge_clock"].contains(word)) {
+                broken.push(format!("{}:{}: a view is pure", source.path, number + 1));
             }
         }
     }
@@ -371,7 +354,7 @@ fn a_stage_uses_only_those_before_it() {
 #[test]
 fn only_the_command_line_knows_its_parser() {
     let mut broken = Vec::new();
-    for source in sources().iter().filter(|s| s.stage != "cli" && s.stage != "main") {
+    for source in sources().iter().filter(|s| s.module != "cli" && s.module != "main") {
         for (number, line) in source.code.iter().enumerate() {
             if words(line).iter().any(|word| word.starts_with("clap")) {
                 broken.push(format!("{}:{}: only cli knows clap", source.path, number + 1));
@@ -384,7 +367,11 @@ fn only_the_command_line_knows_its_parser() {
 #[test]
 fn a_report_reads_no_clock() {
     let mut broken = Vec::new();
-    for source in sources().iter().filter(|s| ["report", "stats", "view"].contains(&&*s.stage)) {
+    let is_pure = |source: &&Source| {
+        ["report", "stats"].contains(&&*source.package)
+            || (source.package == "figures" && source.module == "view")
+    };
+    for source in sources().iter().filter(is_pure) {
         for (number, line) in source.code.iter().enumerate() {
             let reads = ["Instant", "SystemTime", "Timestamp"];
             if words(line).iter().any(|word| reads.contains(word)) {
@@ -405,8 +392,8 @@ fn unsafe_stands_only_where_it_may_and_says_why() {
                 continue;
             }
             let place = format!("{}:{}", source.path, number + 1);
-            if !UNSAFE_STAGES.contains(&source.stage.as_str()) {
-                broken.push(format!("{place}: unsafe stands only in {UNSAFE_STAGES:?}"));
+            if !UNSAFE_PACKAGES.contains(&source.package.as_str()) {
+                broken.push(format!("{place}: only {UNSAFE_PACKAGES:?} may contain unsafe"));
             } else if !says_why(&source.lines, number) {
                 broken
                     .push(format!("{place}: a SAFETY comment (or # Safety) says why it is sound"));

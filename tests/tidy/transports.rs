@@ -10,13 +10,13 @@ const MOST_FILES: usize = 3;
 struct Entry {
     variant: String,
     name: String,
-    /// The module below `core/src/transport/`, and the type in it.
+    /// The module below `crates/transport/src/`, and the type in it.
     module: String,
     type_name: String,
 }
 
 fn registry() -> Vec<Entry> {
-    let text = std::fs::read_to_string(root().join("core/src/transport/registry.rs")).unwrap();
+    let text = std::fs::read_to_string(root().join("crates/transport/src/registry.rs")).unwrap();
     let entry = |line: &str| {
         let (variant, rest) = line.trim().split_once(" \"")?;
         let (name, path) = rest.split_once("\" => ")?;
@@ -50,7 +50,7 @@ fn a_transport_is_named_in_few_files_outside_its_folder() {
             format!("{type_name}Opening"),
         ];
         let quoted = format!("\"{name}\"");
-        let folder = format!("core/src/transport/{module}");
+        let folder = format!("crates/transport/src/{module}");
         // A word of JSON.
         let is_common = name == "null";
         let outside = texts.iter().filter(|(path, ..)| !path.starts_with(&folder));
