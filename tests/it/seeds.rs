@@ -70,20 +70,6 @@ fn text_of(bytes: &[u8]) -> Result<&str, String> {
 }
 
 #[test]
-fn every_fuzz_target_has_seeds() {
-    if std::env::var_os("UPDATE_SEEDS").is_some() {
-        return;
-    }
-    let script = fs::read_to_string(root().join("test")).unwrap();
-    assert!(script.contains("fuzz/seeds/$1"));
-    for target in files(&root().join("fuzz/fuzz_targets")) {
-        let name = target.file_stem().unwrap().to_str().unwrap().to_string();
-        let has_others = ["study", "report_page"].contains(&name.as_str());
-        assert!(has_others || seeds(&name).is_dir(), "no seeds for {name}");
-    }
-}
-
-#[test]
 fn records_are_read() {
     for folder in [seeds("record_json"), root().join("tests/records")] {
         all_valid(&folder, |path, bytes| {

@@ -305,7 +305,7 @@ fn added_lines() -> AddedLines {
     let mut added = parse_diff(&diff.unwrap_or_default());
     let untracked = git(&["ls-files", "--others", "--exclude-standard", "*.rs"]);
     for file in untracked.unwrap_or_default().lines() {
-        added.insert(file.into(), vec![0..usize::MAX]);
+        added.entry(file.into()).or_default().push(0..usize::MAX);
     }
     added
 }

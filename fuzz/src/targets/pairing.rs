@@ -1,11 +1,10 @@
 //! The files and frames of a pairing: an offer or none, a card with a safe name or a sentence.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use wiregauge::remote::daemon::identity::certificate;
 use wiregauge::remote::daemon::pairing::{parse_offer, read_card};
 
-fuzz_target!(|data: &[u8]| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Some((secret, _)) = parse_offer(&text) {
         assert_eq!(secret.to_string().parse(), Ok(secret));
@@ -16,4 +15,4 @@ fuzz_target!(|data: &[u8]| {
         assert!(name.len() < 100 && name.chars().all(is_safe), "{name}");
         assert!(certificate.len() <= 16 << 10);
     }
-});
+}

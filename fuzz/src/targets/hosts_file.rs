@@ -1,10 +1,11 @@
 //! A hosts file from anywhere: hosts, none of which ssh takes for an option, or one sentence.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::valid_text;
 use wiregauge::cli::entry::hosts;
 
-fuzz_target!(|text: &str| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
+    let text = valid_text(data);
     match hosts(text, "rack7") {
         Ok(hosts) => {
             assert!((1..=10_000).contains(&hosts.len()));
@@ -15,4 +16,4 @@ fuzz_target!(|text: &str| {
         }
         Err(wrong) => assert!(wrong.to_string().starts_with("--hosts-file: rack7"), "{wrong}"),
     }
-});
+}

@@ -1,8 +1,6 @@
 //! Datagrams of clock exchanges from anywhere: one of the run with a finite time, or nothing. And
 //! the times in them: whatever another host says, the clocks are compared without a panic.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use wiregauge::clock::LocalNs;
 use wiregauge::clock::exchange::{TIMES, packet, read};
 use wiregauge::clock::offset::{Exchange, Model};
@@ -11,7 +9,8 @@ use wiregauge::clock::offset::{Exchange, Model};
 const EVERY: f64 = 1e6;
 const ROUND_TRIP: f64 = 1e5;
 
-fuzz_target!(|data: &[u8]| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
     let cookie = *b"0123456789abcdef0123456789abcdef";
     if let Some((kind, number, time)) = read(&cookie, data) {
         assert!(TIMES.contains(&time));
@@ -33,4 +32,4 @@ fuzz_target!(|data: &[u8]| {
             assert!(model.offset_at(exchange.sent).bound_ns >= 0.0, "{exchange:?}");
         }
     }
-});
+}

@@ -1,10 +1,11 @@
 //! A trace's text: times that rise, with a rate, or one sentence with its place.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::valid_text;
 use wiregauge::plan::Trace;
 
-fuzz_target!(|text: &str| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
+    let text = valid_text(data);
     match Trace::parse("t", text) {
         Err(wrong) => assert!(wrong.starts_with("t:") && !wrong.contains('\n'), "{wrong}"),
         Ok(trace) => {
@@ -13,4 +14,4 @@ fuzz_target!(|text: &str| {
             assert!(trace.sizes.is_empty() || trace.sizes.len() == trace.times_ns.len());
         }
     }
-});
+}

@@ -1,7 +1,6 @@
 //! A limit as typed (`half_rtt.p99>+10%`): a limit that can be judged, or one sentence.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::valid_text;
 use wiregauge::stats::limit::{Figures, Limit};
 use wiregauge::stats::{Metric, Rate, RateMetric, Summary, Verdict};
 
@@ -18,7 +17,9 @@ impl Figures for Nothing {
     }
 }
 
-fuzz_target!(|text: &str| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
+    let text = valid_text(data);
     match text.parse::<Limit>() {
         Err(wrong) => assert!(!wrong.is_empty()),
         // A figure that is not there neither keeps nor exceeds a limit.
@@ -27,4 +28,4 @@ fuzz_target!(|text: &str| {
             assert_eq!(judged.verdict, Verdict::Inconclusive);
         }
     }
-});
+}

@@ -1,10 +1,11 @@
 //! Sweeps as typed (`8..64KiB*2`, `1kB..100kB/8`, lists): sizes or one sentence, and never many.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::valid_text;
 use wiregauge::plan::sweep::{MOST_POINTS, parse};
 
-fuzz_target!(|text: &str| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
+    let text = valid_text(data);
     match parse(text) {
         Err(e) => assert!(!e.to_string().is_empty()),
         Ok(sizes) => {
@@ -12,4 +13,4 @@ fuzz_target!(|text: &str| {
             assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]), "{sizes:?}");
         }
     }
-});
+}

@@ -1,10 +1,11 @@
 //! A distribution of lengths from a file: steps that rise to 1, or one sentence with its place.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::valid_text;
 use wiregauge::pattern::rpc::workload::Workload;
 
-fuzz_target!(|text: &str| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
+    let text = valid_text(data);
     match Workload::of_file("w", text) {
         Err(wrong) => {
             assert!(!wrong.sentence.is_empty() && !wrong.sentence.contains('\n'), "{wrong:?}");
@@ -19,4 +20,4 @@ fuzz_target!(|text: &str| {
             assert!(workload.mean().is_finite());
         }
     }
-});
+}

@@ -1,10 +1,11 @@
 //! The behaviour of the synthetic transport as typed: every value in its range, or one sentence.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::valid_text;
 use wiregauge::transport::synthetic::Synthetic;
 
-fuzz_target!(|text: &str| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
+    let text = valid_text(data);
     match text.parse::<Synthetic>() {
         Err(e) => assert!(e.contains("use constant(T)") || e.contains("more than"), "{e}"),
         Ok(spec) => {
@@ -14,4 +15,4 @@ fuzz_target!(|text: &str| {
             assert!(spec.drift_ppm.is_finite() && spec.offset_ns.is_finite());
         }
     }
-});
+}

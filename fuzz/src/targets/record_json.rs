@@ -1,11 +1,10 @@
 //! `record.json` from anywhere: a record that is written and read again as it was, or a sentence.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 use wiregauge::record::directory::parse_record;
 
-fuzz_target!(|data: &[u8]| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
     match parse_record(Path::new("record.json"), data) {
         Err(e) => assert!(!e.to_string().contains('\n')),
         Ok(record) => {
@@ -15,4 +14,4 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(text, again);
         }
     }
-});
+}

@@ -1,8 +1,6 @@
 //! What job launchers say: lists of nodes, opened MUNGE credentials, answers of PMI, what rank 0
 //! published, and the environment. The first byte chooses; each is a value or one sentence.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use std::io::{self, BufReader, Read, Write};
 use wiregauge::remote::job::rank::{RankOptions, find};
 use wiregauge::remote::job::{munge, nodelist, parse_published, pmi};
@@ -30,7 +28,8 @@ fn one_line(wrong: &str) {
     assert!(!wrong.is_empty() && !wrong.contains(char::is_control), "{wrong:?}");
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(bytes);
     match choice % 5 {
@@ -64,4 +63,4 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-});
+}

@@ -1,14 +1,13 @@
 //! The tables and the page of a foreign record: text in bounded memory, without a panic.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 use wiregauge::pattern::registry;
 use wiregauge::record::directory::parse_record;
 use wiregauge::report::table::Layout;
 use wiregauge::report::{html, table};
 
-fuzz_target!(|data: &[u8]| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
     let Ok(record) = parse_record(Path::new("record.json"), data) else { return };
     let views = registry::views();
     let mut text = String::new();
@@ -19,4 +18,4 @@ fuzz_target!(|data: &[u8]| {
     assert!(!text.is_empty());
     let page = html::render(&record, &views, std::iter::empty::<Result<_, String>>());
     assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
-});
+}

@@ -1,14 +1,13 @@
 //! Samples in VILLASnode's forms, as files and as a node's datagrams: samples or a sentence.
-#![no_main]
 
-#[path = "../../tests/support/villas.rs"]
+#[path = "../../../tests/support/villas.rs"]
 mod villas;
 
-use libfuzzer_sys::fuzz_target;
 use wiregauge::signal::format::{Format, binary};
 use wiregauge::signal::{Kind, message_bytes};
 
-fuzz_target!(|data: &[u8]| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
     let kind = Kind::ALL[usize::from(*choice) % Kind::ALL.len()];
     for format in Format::ALL {
@@ -16,4 +15,4 @@ fuzz_target!(|data: &[u8]| {
     }
     let mut message = vec![0; message_bytes(usize::from(*choice) / Kind::ALL.len())];
     let _ = binary::decode(bytes, kind, &mut message);
-});
+}

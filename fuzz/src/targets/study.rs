@@ -1,12 +1,13 @@
 //! A study's text: requests of the command line or one sentence with its place, and never many.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::valid_text;
 use wiregauge::cli::entry;
 use wiregauge::pattern::registry;
 use wiregauge::plan::study::file;
 
-fuzz_target!(|text: &str| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
+    let text = valid_text(data);
     let study = match file::parse(&registry::names(), "study.toml", text) {
         Ok(study) => study,
         Err(wrong) => return one_sentence(&wrong),
@@ -18,7 +19,7 @@ fuzz_target!(|text: &str| {
             one_sentence(&wrong);
         }
     }
-});
+}
 
 fn one_sentence(wrong: &wiregauge::plan::written::Misplaced) {
     assert!(!wrong.sentence.is_empty() && !wrong.sentence.contains('\n'), "{wrong:?}");

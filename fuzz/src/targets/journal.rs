@@ -1,8 +1,6 @@
 //! The journal of a run that did not end, from anywhere: its rounds or a sentence, and the samples
 //! beside it stay as they were.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use std::fs;
 use wiregauge::record::RunDirectory;
 use wiregauge::record::directory::SAMPLES_FILE;
@@ -17,7 +15,8 @@ fn with_checksums(text: &str) -> Vec<u8> {
     text.lines().map(|line| sealed(&mut sum, line)).collect::<String>().into_bytes()
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
     let name = format!(".fuzz-{0}.partial-{0}", std::process::id());
     let dir = std::env::temp_dir().join(name);
     let _ = fs::remove_dir_all(&dir);
@@ -33,4 +32,4 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(fs::read_dir(&dir).map(Iterator::count).ok(), Some(2));
     }
     let _ = fs::remove_dir_all(&dir);
-});
+}

@@ -1,8 +1,6 @@
 //! Frames of the control channel from anywhere: a message or an error, in bounded memory, and a
 //! message that was read is written and read again as it was.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wiregauge::control::frame::{LONGEST, read, write};
@@ -22,7 +20,8 @@ fn there_and_back<T: Serialize + DeserializeOwned>(data: &[u8]) {
     assert_eq!(once, twice);
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Runs the target on one input.
+pub fn run(data: &[u8]) {
     there_and_back::<ToAgent>(data);
     there_and_back::<FromAgent>(data);
-});
+}
