@@ -250,6 +250,13 @@ mod tests {
     }
 
     #[test]
+    fn a_lockup_is_reported_soon_and_can_be_ended() {
+        let words = typed();
+        assert!(follows(&words, "-gdb", "unix:/t/debugger,server=on,wait=off"), "{words:?}");
+        assert!(KERNEL_LINE.contains("watchdog_thresh=4"));
+    }
+
+    #[test]
     fn a_comma_in_a_path_stays_one() {
         let words = typed();
         let out = words.iter().find(|word| word.contains("mount_tag=out")).unwrap();
