@@ -4,7 +4,7 @@
 //! The devices lie on the ends of a pair of virtual cables. The kernel delivers between addresses
 //! of one machine in memory, but for a sender that names its interface, as Soft-RoCE does.
 
-use super::{counts, granted, has_device, may_change_the_machine, program, record, shell};
+use super::{counts, granted, has_device, may_change_the_machine, program, record, records, shell};
 use super::{wait_for_packets, wait_for_port};
 use crate::support::bounded::{LIMIT, output, start};
 use serde_json::Value;
@@ -58,14 +58,17 @@ fn each_end_has_the_device_that_it_was_given() {
         return;
     }
     let _two = TwoDevices::make();
-    for more in ["", "--connect cm", "--service ud"] {
-        let line = "latency --transport verbs --device left0,right0 --port 1,1 --count 300 --check";
-        let record = record(&format!("{line} {more}"));
-        assert_eq!(at(&record, "client", "device"), "left0", "{more}");
-        assert_eq!(at(&record, "server", "device"), "right0", "{more}");
-        assert!(!warned(&record, "adapter_loopback"), "{more}");
+    let all = ["", "--connect cm", "--service ud"];
+    let commands = all.map(|more| {
+        let line = "latency --transport verbs --device left0,right0 --port 1,1 --count 60 --check";
+        format!("{line} {more}")
+    });
+    for (record, more) in records(&commands).iter().zip(all) {
+        assert_eq!(at(record, "client", "device"), "left0", "{more}");
+        assert_eq!(at(record, "server", "device"), "right0", "{more}");
+        assert!(!warned(record, "adapter_loopback"), "{more}");
     }
-    let record = record("latency --transport verbs --device left0 --count 300");
+    let record = record("latency --transport verbs --device left0 --count 60");
     assert!(warned(&record, "adapter_loopback"), "both ends on one port");
 }
 
@@ -91,7 +94,7 @@ fn every_active_port_is_a_rail_with_figures_of_its_own() {
     let ssh = ssh_to_this_machine(&scratch);
     let binary = program().get_program().to_string_lossy().into_owned();
     let reach = format!("--to far --ssh {} --remote-binary {binary}", ssh.display());
-    for (line, at_once) in [("latency --count 200", "each"), ("bandwidth --time 50ms", "all")] {
+    for (line, at_once) in [("latency --count 60", "each"), ("bandwidth --time 50ms", "all")] {
         let record = record(&format!("{line} --transport verbs {reach} --rails {at_once}"));
         let rails = &record["plan"]["rails"];
         let found = |ports: &Value| -> Vec<String> {
@@ -123,11 +126,14 @@ fn a_queue_pair_has_what_was_asked_for() {
     if !has_device() {
         return;
     }
-    for connect in ["exchange", "cm"] {
-        let record = record(&format!(
-            "latency --transport verbs --count 100 --flow-label 77 --traffic-class 106 --retries 6 \
+    let all = ["exchange", "cm"];
+    let commands = all.map(|connect| {
+        format!(
+            "latency --transport verbs --count 40 --flow-label 77 --traffic-class 106 --retries 6 \
              --rnr-retries 5 --qp-timeout 15 --rnr-timer 10 --read-depth 4 --connect {connect}"
-        ));
+        )
+    });
+    for (record, connect) in records(&commands).iter().zip(all) {
         for (name, asked) in [
             ("flow_label", "77"),
             ("traffic_class", "106"),
@@ -137,12 +143,12 @@ fn a_queue_pair_has_what_was_asked_for() {
             ("pkey_index", "0"),
             ("service_level", "0"),
         ] {
-            assert_eq!(granted(&record, name), asked, "{connect}: {name}");
+            assert_eq!(granted(record, name), asked, "{connect}: {name}");
         }
         // The manager has its own way to tell the other end of the retries.
         if connect == "exchange" {
-            assert_eq!(granted(&record, "retries"), "6");
-            assert_eq!(granted(&record, "rnr_retries"), "5");
+            assert_eq!(granted(record, "retries"), "6");
+            assert_eq!(granted(record, "rnr_retries"), "5");
         }
     }
 }
@@ -153,7 +159,7 @@ fn an_attribute_that_the_device_does_not_have_is_warned_of() {
         return;
     }
     // Soft-RoCE takes a service level and has none.
-    let record = record("latency --transport verbs --count 100 --service-level 3 --qp-timeout 15");
+    let record = record("latency --transport verbs --count 40 --service-level 3 --qp-timeout 15");
     assert_eq!(granted(&record, "service_level"), "0");
     let warnings = record["runs"][0]["warnings"].as_array().unwrap();
     let of_kind = |one: &&Value| one["kind"] == "not_granted";
@@ -172,14 +178,17 @@ fn a_sender_sleeps_until_its_sends_complete_where_that_is_asked_for() {
     // Without a delay Soft-RoCE completes a send within the call that posts it. The delay is much
     // longer than the emulated machine is ever paused: else sends would complete before a poll.
     shell("modprobe sch_netem; tc qdisc add dev cable0 root netem delay 100ms");
-    let slept = |wait: &str| {
-        let line = "bandwidth --transport verbs --device left0,right0 --operation write";
-        let more = "--signal-every 1 --send-depth 4 --qp-timeout 18 --count 100 --wait busy";
-        let record = record(&format!("{line} {more} --send-wait {wait}"));
+    let commands = ["busy", "block"].map(|wait| {
+        format!(
+            "bandwidth --transport verbs --device left0,right0 --operation write --signal-every 1 \
+             --send-depth 4 --qp-timeout 18 --count 100 --wait busy --send-wait {wait}"
+        )
+    });
+    let slept = records(&commands).into_iter().map(|record| {
         let client = &record["runs"][0]["rounds"][0]["client"];
         client["voluntary_switches"].as_u64().unwrap()
-    };
-    let (busy, block) = (slept("busy"), slept("block"));
+    });
+    let [busy, block] = slept.collect::<Vec<_>>()[..] else { unreachable!("two commands") };
     // 25 queues full of sends.
     assert!(block >= busy + 12, "{block} sleeps, {busy} where it polls");
 }

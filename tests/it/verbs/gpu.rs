@@ -150,8 +150,8 @@ fn memory_of_a_gpu_is_allocated_exported_registered_and_freed_in_this_order() {
         "cuDevicePrimaryCtxRelease",
     ];
     let rocm = ["hipGetDeviceCount", "hipSetDevice", "hipMalloc", "export", "hipFree"];
-    let write = "bandwidth --operation write --size 4096 --time 100ms --wait block";
-    let read = "latency --operation read --size 64 --count 50";
+    let write = "bandwidth --operation write --size 4096 --time 50ms --wait block";
+    let read = "latency --operation read --size 64 --count 20";
     for (words, memory, exports, right) in [
         (write, "cuda:1", "", cuda.as_slice()),
         // A dma-buf that the adapter does not take.
@@ -199,23 +199,23 @@ fn messages_go_from_a_gpu_s_memory_to_a_gpu_s_memory_and_keep_their_numbers() {
     let fakes = Fakes::new();
     let order = "order of arrival";
     for (words, by) in [
-        ("latency --count 100 --memory cuda:0", order),
-        ("latency --count 100 --memory rocm --wait block --burst 7", order),
-        ("oneway --count 100 --memory cuda:0 --burst 5", order),
-        ("latency --count 100 --memory cuda:1 --operation send_imm --burst 3", "immediate value"),
-        ("latency --count 100 --memory cuda --operation send_imm --service ud", "immediate value"),
-        ("latency --count 100 --memory cuda --operation write_imm --burst 9", "slot of the write"),
+        ("latency --count 40 --memory cuda:0", order),
+        ("latency --count 40 --memory rocm --wait block --burst 7", order),
+        ("oneway --count 40 --memory cuda:0 --burst 5", order),
+        ("latency --count 40 --memory cuda:1 --operation send_imm --burst 3", "immediate value"),
+        ("latency --count 40 --memory cuda --operation send_imm --service ud", "immediate value"),
+        ("latency --count 40 --memory cuda --operation write_imm --burst 9", "slot of the write"),
         (
-            "bandwidth --time 100ms --memory cuda --size 512 --operation send_imm --queue-pairs 3",
+            "bandwidth --time 50ms --memory cuda --size 512 --operation send_imm --queue-pairs 3",
             "immediate value",
         ),
-        ("bandwidth --time 100ms --memory cuda --size 1024 --direction bi", order),
+        ("bandwidth --time 50ms --memory cuda --size 1024 --direction bi", order),
     ] {
         let (record, calls) = fakes.run(words, "FAKE_COMPARES");
         let record = record.unwrap_or_else(|told| panic!("{words}: {told}"));
         let run = &record["runs"][0];
         let (sent, received) = (counts(run, "sent"), counts(run, "received"));
-        assert!(sent >= 100, "{words}: {sent}");
+        assert!(sent >= 40, "{words}: {sent}");
         if !words.contains("ud") {
             assert_eq!(received, sent, "{words}");
         }
@@ -239,7 +239,7 @@ fn one_end_in_a_gpu_s_memory_is_enough_that_no_payload_is_read() {
     }
     let fakes = Fakes::new();
     for memory in ["cuda:0,host", "host,cuda:0"] {
-        let (record, calls) = fakes.run(&format!("latency --count 100 --memory {memory}"), "");
+        let (record, calls) = fakes.run(&format!("latency --count 40 --memory {memory}"), "");
         let record = record.unwrap_or_else(|told| panic!("{memory}: {told}"));
         assert_eq!(calls.len(), 1, "{memory}");
         assert_eq!(counts(&record["runs"][0], "received"), counts(&record["runs"][0], "sent"));

@@ -2,7 +2,7 @@
 //! is refused with its limits.
 
 use super::refusals::assert_refused;
-use super::{counts, granted, has_device, record};
+use super::{counts, granted, has_device, record, records};
 
 #[test]
 fn hundreds_of_queue_pairs_carry_messages_in_turn() {
@@ -11,21 +11,25 @@ fn hundreds_of_queue_pairs_carry_messages_in_turn() {
     }
     const TAILS: &str = "--inline off --signal-every 4";
     const SHARED: &str = "--shared-receive-queue --post extended";
-    for (pairs, connect, words) in [
+    let cases = [
         (256, "exchange", TAILS),
         (256, "exchange", SHARED),
         (256, "cm", TAILS),
         (1024, "exchange", SHARED),
-    ] {
-        // Each queue pair has two messages.
-        let count = 2 * pairs;
-        let record = record(&format!(
+    ];
+    // Each queue pair has two messages.
+    let commands = cases.map(|(pairs, connect, words)| {
+        format!(
             "latency --transport verbs --queue-pairs {pairs} --connect {connect} --burst 64 \
-             --size 64 --wait block --count {count} --warmup 0 --check {words}"
-        ));
+             --size 64 --wait block --count {} --warmup 0 --check {words}",
+            2 * pairs
+        )
+    });
+    for (record, (pairs, connect, words)) in records(&commands).iter().zip(cases) {
+        let count = 2 * pairs;
         let run = &record["runs"][0];
         let of_case = format!("{pairs} {connect} {words}");
-        assert_eq!(granted(&record, "queue_pairs"), pairs.to_string(), "{of_case}");
+        assert_eq!(granted(record, "queue_pairs"), pairs.to_string(), "{of_case}");
         assert_eq!(counts(run, "received"), count, "{of_case}");
         let wrong = ["lost", "corrupt", "duplicates"].map(|name| counts(run, name));
         assert_eq!(wrong, [0; 3], "{of_case}");
@@ -37,13 +41,16 @@ fn a_stream_goes_over_a_thousand_queue_pairs() {
     if !has_device() {
         return;
     }
-    for words in ["--operation write --size 4096", "--size 64"] {
-        let record = record(&format!(
+    let all = ["--operation write --size 4096", "--size 64"];
+    let commands = all.map(|words| {
+        format!(
             "bandwidth --transport verbs --queue-pairs 1024 --window 2048 --time 300ms --wait \
              block {words}"
-        ));
+        )
+    });
+    for (record, words) in records(&commands).iter().zip(all) {
         let run = &record["runs"][0];
-        assert_eq!(granted(&record, "queue_pairs"), "1024", "{words}");
+        assert_eq!(granted(record, "queue_pairs"), "1024", "{words}");
         assert_eq!(counts(run, "sent"), counts(run, "received"), "{words}");
         assert!(counts(run, "sent") > 1024, "{words}: every queue pair has sent");
     }

@@ -1,6 +1,6 @@
 //! The pools of a server of `load`, which over verbs are its queues.
 
-use super::{counts, has_device, record};
+use super::{counts, has_device, record, records};
 
 #[test]
 fn the_pools_of_a_server_are_its_queues_and_each_answer_completes() {
@@ -30,12 +30,13 @@ fn the_connections_of_a_server_take_their_messages_from_one_queue() {
     if !has_device() {
         return;
     }
-    for service in ["rc", "ud"] {
-        let line = format!(
+    let commands = ["rc", "ud"].map(|service| {
+        format!(
             "rpc --transport verbs --service {service} --shared-receive-queue --connections 8 \
              --workload 200B --clients 8 --check --no-unloaded --count 400"
-        );
-        let record = record(&line);
+        )
+    });
+    for (record, line) in records(&commands).iter().zip(&commands) {
         let run = &record["runs"][0];
         let granted = &run["rounds"][0]["server"]["effective_settings"];
         assert_eq!(granted["shared_receive_queue"], "on", "{line}");

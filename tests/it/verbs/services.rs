@@ -3,7 +3,7 @@
 //! only that the calls, their order and their arguments are those of the published interfaces.
 
 use super::refusals::assert_refused;
-use super::{counts, has_device, program};
+use super::{counts, has_device, program, records_of};
 use crate::support::bounded::output;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -37,28 +37,43 @@ impl Providers {
         self.0.join("providers.so")
     }
 
-    /// The record of a run, or why the run failed.
-    fn run(&self, service: &str, words: &str) -> Result<Value, String> {
+    /// The program with the library.
+    fn program(&self, service: &str) -> Command {
         let mut command = program();
-        command.current_dir(&self.0).args(words.split_whitespace());
-        command.args(["--transport", "verbs", "--service", service, "--rounds", "1", "--json"]);
-        let ended = output(command.env("LD_PRELOAD", self.library()).env("FAKE_SERVICE", service));
-        match ended.status.success() {
-            true => Ok(serde_json::from_slice(&ended.stdout).unwrap()),
-            false => Err(String::from_utf8_lossy(&ended.stderr).into_owned()),
-        }
+        command.env("LD_PRELOAD", self.library()).env("FAKE_SERVICE", service);
+        command
     }
 
-    /// A run that must be whole: nothing lost, nothing corrupt.
-    fn whole(&self, service: &str, words: &str) -> Value {
-        let told = |told| panic!("{service} {words}: {told}");
-        let record = self.run(service, words).unwrap_or_else(told);
-        for run in record["runs"].as_array().unwrap() {
-            assert!(counts(run, "sent") > 0, "{service} {words}");
-            assert_eq!(counts(run, "received"), counts(run, "sent"), "{service} {words}");
-            assert_eq!(counts(run, "corrupt"), 0, "{service} {words}");
+    /// Why a run failed.
+    fn refused(&self, service: &str, words: &str) -> String {
+        let mut command = self.program(service);
+        command.current_dir(&self.0).args(words.split_whitespace());
+        command.args(["--transport", "verbs", "--service", service, "--rounds", "1", "--json"]);
+        let ended = output(&mut command);
+        assert!(!ended.status.success(), "{service} {words}");
+        String::from_utf8_lossy(&ended.stderr).into_owned()
+    }
+
+    /// The records of runs.
+    fn records(&self, service: &str, commands: &[impl AsRef<str>]) -> Vec<Value> {
+        let more = format!("--transport verbs --service {service}");
+        let commands: Vec<String> =
+            commands.iter().map(|words| format!("{} {more}", words.as_ref())).collect();
+        records_of(self.program(service), &commands)
+    }
+
+    /// The records of runs that must be whole: nothing lost, nothing corrupt.
+    fn whole(&self, service: &str, commands: &[impl AsRef<str>]) -> Vec<Value> {
+        let records = self.records(service, commands);
+        for (record, words) in records.iter().zip(commands) {
+            let words = words.as_ref();
+            for run in record["runs"].as_array().unwrap() {
+                assert!(counts(run, "sent") > 0, "{service} {words}");
+                assert_eq!(counts(run, "received"), counts(run, "sent"), "{service} {words}");
+                assert_eq!(counts(run, "corrupt"), 0, "{service} {words}");
+            }
         }
-        record
+        records
     }
 }
 
@@ -95,17 +110,22 @@ fn xrc_sends_by_one_queue_pair_and_receives_by_another_into_one_queue() {
         return;
     }
     let Some(providers) = Providers::new() else { return };
+    let mut commands = vec![
+        "latency --count 50 --queue-pairs 3 --burst 7 --check --rnr-timer 10 --retries 6"
+            .to_string(),
+        "oneway --operation write --outstanding 8 --receive-depth 2 --count 300 --check"
+            .to_string(),
+    ];
     for operation in ["send", "send_imm", "write_imm", "write"] {
         for more in ["", "--post extended --inline off"] {
             let wait = if operation == "write" { "busy" } else { "busy,block" };
-            let words =
-                format!("latency --operation {operation} --wait {wait} --count 150 --check {more}");
-            providers.whole("xrc", &words);
+            commands.push(format!(
+                "latency --operation {operation} --wait {wait} --count 40 --check {more}"
+            ));
         }
     }
-    let words = "latency --count 50 --queue-pairs 3 --burst 7 --check --rnr-timer 10 --retries 6";
-    let record = providers.whole("xrc", words);
-    let client = granted(&record, "client");
+    let records = providers.whole("xrc", &commands);
+    let client = granted(&records[0], "client");
     for (name, value) in [
         ("service", "xrc"),
         ("queue_pairs", "3"),
@@ -117,16 +137,13 @@ fn xrc_sends_by_one_queue_pair_and_receives_by_another_into_one_queue() {
     ] {
         assert_eq!(client[name], value, "{name} in {client}");
     }
-    let writes = "oneway --operation write --outstanding 8 --receive-depth 2 --count 300 --check";
-    providers.whole("xrc", writes);
-    for words in [
-        "latency --operation read --count 50",
-        "latency --operation fetch_add --size 8 --count 50",
-        "bandwidth --operation write --size 4096 --time 100ms --inline off",
-        "bandwidth --size 4096 --time 100ms --direction bi",
-    ] {
-        providers.run("xrc", words).unwrap_or_else(|told| panic!("{words}: {told}"));
-    }
+    let unverified = [
+        "latency --operation read --count 20",
+        "latency --operation fetch_add --size 8 --count 20",
+        "bandwidth --operation write --size 4096 --time 50ms --inline off",
+        "bandwidth --size 4096 --time 50ms --direction bi",
+    ];
+    providers.records("xrc", &unverified);
 }
 
 #[test]
@@ -135,16 +152,18 @@ fn dc_addresses_each_work_request_to_the_target_of_the_other_end() {
         return;
     }
     let Some(providers) = Providers::new() else { return };
+    let mut commands = Vec::new();
     for operation in ["send", "send_imm"] {
         for more in ["--wait block", "--inline off --signal-every 1", "--queue-pairs 3 --burst 7"] {
-            let words = format!("latency --operation {operation} --count 100 --check {more}");
-            let record = providers.whole("dc", &words);
-            let client = granted(&record, "client");
-            assert_eq!((&client["service"], &client["post"]), (&"dc".into(), &"extended".into()));
-            assert_eq!(client["shared_receive_queue"], "on");
+            commands.push(format!("latency --operation {operation} --count 40 --check {more}"));
         }
     }
-    let refused = providers.run("dc", "latency --post classic --count 10").unwrap_err();
+    for record in providers.whole("dc", &commands) {
+        let client = granted(&record, "client");
+        assert_eq!((&client["service"], &client["post"]), (&"dc".into(), &"extended".into()));
+        assert_eq!(client["shared_receive_queue"], "on");
+    }
+    let refused = providers.refused("dc", "latency --post classic --count 10");
     assert!(refused.contains("use --post extended"), "{refused}");
 }
 
@@ -154,18 +173,23 @@ fn srd_completes_in_any_order_and_reads_back_what_it_has() {
         return;
     }
     let Some(providers) = Providers::new() else { return };
-    for more in ["", "--post extended", "--wait block --inline off", "--operation send_imm"] {
-        let words = format!("latency --count 100 --check --size 32 {more}");
-        let record = providers.whole("srd", &format!("{words} --rnr-retries 5"));
-        let client = granted(&record, "client");
+    let all = ["", "--post extended", "--wait block --inline off", "--operation send_imm"];
+    let mut commands = all
+        .map(|more| format!("latency --count 40 --check --size 32 --rnr-retries 5 {more}"))
+        .to_vec();
+    // An inline payload is as long as the device says.
+    let inline = ["latency --count 20 --size 32", "latency --count 20 --size 33"];
+    commands.extend(inline.map(String::from));
+    commands.push("latency --size 1024 --count 200 --queue-pairs 2 --burst 16 --check".to_string());
+    let records = providers.whole("srd", &commands);
+    for record in &records[..all.len()] {
+        let client = granted(record, "client");
         assert_eq!((&client["order"], &client["signal_every"]), (&"not kept".into(), &"1".into()));
         assert_eq!((&client["rnr_retries"], &client["retries"]), (&"5".into(), &Value::Null));
     }
-    providers.whole("srd", "latency --size 1024 --count 400 --queue-pairs 2 --burst 16 --check");
-    // An inline payload is as long as the device says, and what it lacks is refused.
-    let inline = |size: &str| granted(&providers.whole("srd", size), "client")["inline"].clone();
-    assert_eq!(inline("latency --count 20 --size 32"), "on");
-    assert_eq!(inline("latency --count 20 --size 33"), "off");
+    assert_eq!(granted(&records[all.len()], "client")["inline"], "on");
+    assert_eq!(granted(&records[all.len() + 1], "client")["inline"], "off");
+    // What the device lacks is refused.
     for (words, names) in [
         ("latency --inline 64", "up to 32 B inline"),
         ("latency --operation write_imm", "does not support --operation write_imm"),
@@ -174,7 +198,7 @@ fn srd_completes_in_any_order_and_reads_back_what_it_has() {
         ("latency --size 16MiB", "takes 1 B to 8 MiB"),
         ("latency --connect cm", "use --connect exchange"),
     ] {
-        let refused = providers.run("srd", &format!("{words} --time 100ms")).unwrap_err();
+        let refused = providers.refused("srd", &format!("{words} --time 100ms"));
         assert!(refused.contains(names) && !refused.contains("panicked"), "{words}: {refused}");
     }
 }
