@@ -5,8 +5,6 @@
 //! that the example starts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/bounded.rs"]
-mod bounded;
 #[path = "../examples/burst/main.rs"]
 mod burst;
 #[path = "it/support/controller.rs"]

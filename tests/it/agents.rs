@@ -2,7 +2,6 @@
 
 mod rejected_peers;
 
-use crate::support::bounded::{LIMIT, SOON, in_one_attempt, output, until};
 use crate::support::controller::{Controller, Scratch};
 use crate::support::daemon::{
     Daemon, controller_folder, controlling, driven, kill, pair, program, refused,
@@ -22,6 +21,7 @@ use wiregauge::record::schema::Record;
 use wiregauge::remote::daemon::dial;
 use wiregauge::remote::daemon::identity::Identity;
 use wiregauge::warning::Subject;
+use wiregauge_test_support::bounded::{LIMIT, SOON, in_one_attempt, output, until};
 
 /// A round that lasts until somebody ends it.
 const LONG: &str = "latency --transport tcp --wait block --count 300000 --warmup 50 --pause 200us \

@@ -2,10 +2,10 @@
 //! themselves, so that what is tested is what a job does.
 
 use crate::support::Scratch;
-use crate::support::bounded::output;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use wiregauge_test_support::bounded::output;
 
 const ACTION: &str = include_str!("../../ci/action.yml");
 const GITLAB: &str = include_str!("../../ci/gitlab.yml");

@@ -4,13 +4,13 @@
 //! Both hosts are networks of this machine (`testbed net`) and read one counter, so that nothing
 //! but what is put in parts their clocks. `bench/clocks` does the same a thousand times.
 
-use crate::support::bounded::start;
 use crate::support::controller::{Scratch, wiregauge, words};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{ClockHistory, ClockPoint, Record};
+use wiregauge_test_support::bounded::start;
 
 /// What conversions between ticks and nanoseconds round, several times over.
 const ROUNDING_NS: f64 = 1.0;

@@ -3,7 +3,6 @@
 //! ones (`core/src/host/together`).
 
 use crate::support::Scratch;
-use crate::support::bounded::in_one_attempt;
 use crate::support::program::{Printed, wiregauge};
 use rustix::process::geteuid;
 use serde_json::Value;
@@ -15,6 +14,7 @@ use wiregauge::host::doctor::CHECKS;
 use wiregauge::host::{allowed_cpus, child::OwnedChild};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Kind;
+use wiregauge_test_support::bounded::in_one_attempt;
 
 #[test]
 fn each_check_has_a_row_in_the_document_and_each_row_a_check() {

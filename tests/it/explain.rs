@@ -7,7 +7,6 @@ mod packets;
 mod tail;
 mod unprivileged;
 
-use crate::support::bounded::in_one_attempt;
 use crate::support::controller::{Controller, Ended, PublicCopy, Scratch, wiregauge, words};
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
@@ -27,6 +26,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wiregauge::explain::{Cause, Explanation, Slow};
 use wiregauge::record::read_record;
+use wiregauge_test_support::bounded::in_one_attempt;
 
 /// Where the kernel may be asked; `None` with the reason.
 fn scratch() -> Option<Scratch> {

@@ -1,6 +1,5 @@
 //! Exports of real runs, read back by programs that are not ours, and the Python package.
 
-use crate::support::bounded;
 use crate::support::controller::{Scratch, wiregauge};
 use crate::support::python::{READERS, python};
 use hdrhistogram::Histogram;
@@ -12,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use wiregauge::record::read_record;
 use wiregauge::report::export::NEVER_NS;
+use wiregauge_test_support::bounded;
 
 /// Has the program measure something; a semicolon is a space within an argument.
 #[track_caller]

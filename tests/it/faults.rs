@@ -9,7 +9,6 @@ mod recover;
 mod rejected_peer;
 mod shared_memory;
 
-use crate::support::bounded::SOON;
 use crate::support::controller::{Controller, Ended, PublicCopy, Scratch, wiregauge, words};
 use rustix::process::Signal;
 use std::fs;
@@ -18,6 +17,7 @@ use std::time::Duration;
 use wiregauge::control::frame;
 use wiregauge::control::protocol::{FromAgent, MAGIC, SECRET_VARIABLE, ToAgent, VERSION};
 use wiregauge::record::schema::{self, RoundEnd};
+use wiregauge_test_support::bounded::SOON;
 
 /// A round that would go on for far longer than [`SOON`] if nothing happened.
 const LONG: &str = "--count 300000 --warmup 50 --pause 200us --rounds 1";

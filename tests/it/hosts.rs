@@ -1,7 +1,6 @@
 //! Measurements between two hosts of `testbed net`: the server's end is started over a real ssh, in
 //! another network namespace.
 
-use crate::support::bounded::{LIMIT, SOON, in_one_attempt};
 use crate::support::controller::{Controller, Ended, Scratch, samples, wiregauge};
 use crate::support::far::FarHost;
 use crate::support::program::PROGRAM;
@@ -15,6 +14,7 @@ use wiregauge::control::protocol::{FromAgent, VERSION};
 use wiregauge::record::SampleReader;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{Figure, Metric, Record};
+use wiregauge_test_support::bounded::{LIMIT, SOON, in_one_attempt};
 
 /// A command to the other host, which finds this program there.
 fn command<'a>(host: &'a FarHost, line: &'a str) -> Vec<&'a str> {

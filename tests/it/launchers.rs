@@ -3,7 +3,6 @@
 
 mod slurm;
 
-use crate::support::bounded::{LIMIT, SOON, output, until};
 use crate::support::controller::{Controller, Ended, Scratch};
 use crate::support::program::PROGRAM;
 use rustix::process::Signal;
@@ -12,6 +11,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Record;
+use wiregauge_test_support::bounded::{LIMIT, SOON, output, until};
 
 /// In the environment of all processes of a test.
 const MARK: &str = "WIREGAUGE_TEST_MARK";

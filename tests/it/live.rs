@@ -2,11 +2,11 @@
 
 use crate::support;
 use crate::support::Scratch;
-use crate::support::bounded::{LIMIT, output, start};
 use crate::support::program::PROGRAM;
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use wiregauge_test_support::bounded::{LIMIT, output, start};
 
 const ENTERS: &str = "\x1b[?1049h";
 const LEAVES: &str = "\x1b[?1049l";

@@ -3,13 +3,13 @@
 //!
 //! No figure of time decides here: counts, stamps and what is said of them do.
 
-use crate::support::bounded::in_one_attempt;
 use crate::support::controller::{Controller, Scratch, samples, wiregauge, words};
 use rustix::process::Signal;
 use wiregauge::pattern::load;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::sample::{Flags, Sample};
+use wiregauge_test_support::bounded::in_one_attempt;
 
 fn measured(line: &str) -> (Scratch, Record) {
     crate::support::controller::measured("load", line)

@@ -3,7 +3,6 @@
 
 mod lost_ranks;
 
-use crate::support::bounded::{LIMIT, SOON, in_one_attempt, output, until};
 use crate::support::controller::{Controller, Ended, Scratch};
 use crate::support::program::PROGRAM;
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,6 +10,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Record;
+use wiregauge_test_support::bounded::{LIMIT, SOON, in_one_attempt, output, until};
 
 /// In the environment of all processes of a test.
 const MARK: &str = "WIREGAUGE_TEST_MARK";

@@ -2,7 +2,6 @@
 //!
 //! Skipped with a reason where the tests do not run as root.
 
-use crate::support::bounded::{LIMIT, in_one_attempt, output, until};
 use crate::support::controller::{Controller, Ended, PublicCopy, Scratch, wiregauge};
 use rustix::process::Signal;
 use std::fs;
@@ -10,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use wiregauge::record::read_record;
+use wiregauge_test_support::bounded::{LIMIT, in_one_attempt, output, until};
 
 fn scratch() -> Option<Scratch> {
     match rustix::process::geteuid().is_root() {

@@ -1,11 +1,11 @@
 //! A script that shares no code with the program computes every figure again, from the samples and
 //! METHOD.md alone: runs of each pattern.
 
-use crate::support::bounded;
 use crate::support::controller::{Scratch, wiregauge};
 use crate::support::python::{READERS, python};
 use std::path::Path;
 use std::process::Command;
+use wiregauge_test_support::bounded;
 
 /// Has the script compute what these commands measure, and compare at least so many numbers. A
 /// semicolon is a space within an argument.

@@ -5,7 +5,6 @@ mod damaged;
 mod exports;
 mod unfinished;
 
-use crate::support::bounded::output;
 use crate::support::*;
 use proptest::prelude::*;
 use std::fs;
@@ -18,6 +17,7 @@ use wiregauge::record::{
 };
 use wiregauge::sample::{RoundSamples, Sample, grid};
 use wiregauge::units::Bytes;
+use wiregauge_test_support::bounded::output;
 
 const SAMPLES: &str = "samples.parquet";
 

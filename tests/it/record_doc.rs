@@ -1,7 +1,6 @@
 //! `docs/record.md` names every field that a record has, and its snippets run.
 
 use crate::support;
-use crate::support::bounded::output;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,6 +10,7 @@ use wiregauge::explain::{Apart, Cause, Explanation, Named, Slow, SlowMessage, St
 use wiregauge::record::schema::{Record, Run};
 use wiregauge::record::{RunDirectory, samples};
 use wiregauge::units::Bytes;
+use wiregauge_test_support::bounded::output;
 
 fn document() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/record.md");
@@ -168,7 +168,11 @@ fn the_snippets_give_the_median() {
         let output = output(&mut python);
         let said = String::from_utf8_lossy(&output.stdout);
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{error}\nTo install the readers: {}", support::python::READERS);
+        assert!(
+            output.status.success(),
+            "{error}\nTo install the readers: {}",
+            support::python::READERS
+        );
         assert_eq!(said.trim().parse(), Ok(median), "{code}");
     }
 }

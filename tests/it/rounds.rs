@@ -1,6 +1,5 @@
 //! Whole rounds with real processes: every transport, pattern and wait mode, short.
 
-use crate::support::bounded;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use wiregauge::clock::exchange::Local;
@@ -17,6 +16,7 @@ use wiregauge::sample::Flags;
 use wiregauge::sample::join::Times;
 use wiregauge::transport::{Lengths, Role, Settings, Traffic, TransportKind, TransportRequest};
 use wiregauge::units::{Bytes, Span};
+use wiregauge_test_support::bounded;
 
 const MESSAGES: u64 = 500;
 const WARMUP: u64 = 50;

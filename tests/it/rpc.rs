@@ -3,13 +3,13 @@
 //!
 //! No figure of time decides here: counts, lengths, stamps and what is said of them do.
 
-use crate::support::bounded::in_one_attempt;
 use crate::support::controller::{Scratch, wiregauge, words};
 use std::collections::{BTreeMap, BTreeSet};
 use wiregauge::pattern::rpc::{self, Lengths, Slowdown};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::sample::{Flags, Sample};
+use wiregauge_test_support::bounded::in_one_attempt;
 
 fn samples(scratch: &Scratch, run: &Run) -> Vec<Sample> {
     crate::support::controller::samples(scratch, run.index)

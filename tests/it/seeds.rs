@@ -4,8 +4,7 @@
 //! `UPDATE_SEEDS=1 cargo test --test it seeds::` makes those of a format again after it changed.
 
 use crate::support::program::PROGRAM;
-use crate::support::villas;
-use crate::support::{Scratch, bounded, full_record};
+use crate::support::{Scratch, full_record};
 use std::collections::BTreeMap;
 use std::fs;
 use std::mem::{Discriminant, discriminant};
@@ -32,6 +31,8 @@ use wiregauge::stats::limit::Limit;
 use wiregauge::transport::Blob;
 use wiregauge::transport::synthetic::Synthetic;
 use wiregauge::transport::verbs::address::Address;
+use wiregauge_test_support::bounded;
+use wiregauge_test_support::villas;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -5,7 +5,6 @@
 mod node;
 
 use crate::support::controller::{Controller, Scratch, wiregauge};
-use crate::support::villas;
 use std::path::Path;
 use wiregauge::pattern::stream;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
@@ -13,6 +12,7 @@ use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample as Message};
 use wiregauge::signal::format::Format;
 use wiregauge::signal::{Kind, Sample, Value};
+use wiregauge_test_support::villas;
 
 fn measured(line: &str) -> (Scratch, Record) {
     crate::support::controller::measured("stream", line)

@@ -3,13 +3,13 @@
 //! Skipped with a reason where the host lacks a program, and where
 //! `WIREGAUGE_TESTS_WITHOUT_MACHINE` is set. A boot takes some 10 s, so that each one proves much.
 
-use crate::support::bounded::{LIMIT, end, output, start, until, until_some};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use wiregauge_test_support::bounded::{LIMIT, end, output, start, until, until_some};
 
 /// A machine boots, works and ends within this, also where the kernel must be fetched first.
 const MACHINE_LIMIT: Duration = Duration::from_secs(600);

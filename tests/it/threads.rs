@@ -1,7 +1,6 @@
 //! Several threads of each end, through the program itself: what is kept of each, what is made of
 //! all, and what is said where that cannot be.
 
-use crate::support::bounded::in_one_attempt;
 use crate::support::controller::{Controller, Ended, Scratch, wiregauge};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +9,7 @@ use wiregauge::loops;
 use wiregauge::record::schema::{RateMetric, Record, RoundEnd, Run};
 use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample};
+use wiregauge_test_support::bounded::in_one_attempt;
 
 /// Runs a command to its end and reads what it kept.
 fn kept(scratch: &Scratch, command: &str) -> (Ended, Record, Vec<(u32, u32, Sample)>) {

@@ -15,12 +15,12 @@ mod sleeps;
 mod sources;
 mod writes;
 
-use crate::support::bounded::{LIMIT, Running, output, start, until};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
 use wiregauge::transport::TransportKind;
+use wiregauge_test_support::bounded::{LIMIT, Running, output, start, until};
 
 /// A study of many cases ends within this, where other programs load the machine.
 const STUDY_LIMIT: Duration = Duration::from_secs(900);

@@ -5,13 +5,13 @@
 //! over ssh: `./test` does so (step `rdma`), with `testbed/peer` there. Elsewhere each test says so
 //! and ends. No claim judges a time. Ends that spin starve emulated machines: they block.
 
-use crate::support::bounded::{LIMIT, Running, output, start, until};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use wiregauge_test_support::bounded::{LIMIT, Running, output, start, until};
 
 /// A run between emulated machines ends within this.
 const RUN_LIMIT: Duration = Duration::from_secs(300);

@@ -1,10 +1,8 @@
 //! Samples in VILLASnode's forms, as files and as a node's datagrams: samples or a sentence.
 
-#[path = "../../../tests/support/villas.rs"]
-mod villas;
-
 use wiregauge::signal::format::{Format, binary};
 use wiregauge::signal::{Kind, message_bytes};
+use wiregauge_test_support::villas;
 
 /// Runs the target on one input.
 pub fn run(data: &[u8]) {

@@ -1,7 +1,6 @@
 //! Those who were never paired, while an agent measures.
 
 use super::{LONG, record};
-use crate::support::bounded::{LIMIT, output, until};
 use crate::support::controller::Scratch;
 use crate::support::daemon::{Daemon, controlling, program};
 use rustix::process::Signal;
@@ -9,6 +8,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use wiregauge_test_support::bounded::{LIMIT, output, until};
 
 /// Connections of each kind.
 const BOGUS: u64 = 1000;

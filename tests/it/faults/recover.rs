@@ -45,7 +45,7 @@ fn the_rounds_of_a_killed_controller_are_recovered() {
     let scratch = Scratch::new();
     let scheduled = MANY.replace("latency", "oneway --rate 10k");
     let controller = Controller::start(&scratch, &words(&scheduled));
-    crate::support::bounded::until("4 lines are written", SOON, || lines(&scratch) >= 4);
+    wiregauge_test_support::bounded::until("4 lines are written", SOON, || lines(&scratch) >= 4);
     let name = hidden(&scratch).unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let busy = wiregauge(&scratch, &["recover", &name]);
     assert!(busy.code == Some(2) && busy.stderr.contains("still running"), "{busy:?}");
@@ -116,7 +116,7 @@ fn a_disk_that_fills_during_a_run_keeps_the_rounds_before() {
         .args(["sh", "-c", FILLED, "sh"])
         .args([&disk, &PathBuf::from(env!("CARGO_BIN_EXE_wiregauge")), &scratch.0])
         .arg(MANY);
-    let ended = crate::support::bounded::output(&mut command);
+    let ended = wiregauge_test_support::bounded::output(&mut command);
     let left = |name: &str| fs::read_to_string(scratch.join(name)).unwrap_or_default();
     let said = format!("{ended:?}\n{}\n{}\n{}", left("stdout"), left("stderr"), left("recovered"));
     assert!(ended.status.success(), "{said}");

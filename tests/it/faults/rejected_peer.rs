@@ -1,7 +1,7 @@
 //! What an agent does with somebody who is not its controller.
 
 use super::*;
-use crate::support::bounded::{LIMIT, end};
+use wiregauge_test_support::bounded::{LIMIT, end};
 
 /// Starts an agent by hand, writes bytes to it and closes (or holds) its input.
 fn by_hand(secret: Option<&str>, bytes: &[u8], hold: bool) -> (Option<i32>, Vec<u8>, String) {

@@ -1,7 +1,6 @@
 //! What is left of shared memory whose two ends are killed.
 
 use super::*;
-use crate::support::bounded::Bound;
 use std::io::{BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, ChildStdin, ChildStdout};
@@ -12,6 +11,7 @@ use wiregauge::control::protocol::{Assignment, ThreadSlot};
 use wiregauge::pattern::latency;
 use wiregauge::transport::{Blob, Role, TransportKind};
 use wiregauge::units::Span;
+use wiregauge_test_support::bounded::Bound;
 
 /// An end of a round over shared memory, of which this test is the controller.
 struct End {

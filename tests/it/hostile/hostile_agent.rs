@@ -1,7 +1,6 @@
 //! A hostile agent: a daemon in this process that the controller is paired with. It relays a real
 //! agent, and attacks at one step of a session.
 
-use crate::support::bounded::{LIMIT, LOOK};
 use crate::support::controller::Scratch;
 use crate::support::daemon::{controller_folder, program, status};
 use crate::support::program::PROGRAM;
@@ -20,6 +19,7 @@ use wiregauge::host::{CONNECTION, connection};
 use wiregauge::record::read_record;
 use wiregauge::remote::daemon::identity::{Identity, agent_file, certificate};
 use wiregauge::remote::daemon::tls::{self, Writer};
+use wiregauge_test_support::bounded::{LIMIT, LOOK};
 
 /// Where in a session an agent turns hostile: instead of this message, or while the round runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

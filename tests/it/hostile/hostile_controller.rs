@@ -2,7 +2,6 @@
 //! anything is sent, and nothing that it sends brings the daemon down or fills its memory.
 
 use super::Random;
-use crate::support::bounded::{LIMIT, SOON, until};
 use crate::support::controller::Scratch;
 use crate::support::daemon::{Daemon, controller_folder, driven, status};
 use std::collections::BTreeMap;
@@ -23,6 +22,7 @@ use wiregauge::remote::daemon::dial;
 use wiregauge::remote::daemon::tls::{Reader, Writer};
 use wiregauge::transport::{Blob, Role, Site, TransportKind};
 use wiregauge::units::Span;
+use wiregauge_test_support::bounded::{LIMIT, SOON, until};
 
 /// Hostile sessions at once.
 const AT_ONCE: usize = 16;

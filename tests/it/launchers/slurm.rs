@@ -1,12 +1,12 @@
 //! A cluster of Slurm on this machine: a controller and four nodes, with a munged of their own.
 
-use crate::support::bounded::{LIMIT, end_or_kill, is_soon, output};
 use crate::support::controller::Scratch;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use wiregauge_test_support::bounded::{LIMIT, end_or_kill, is_soon, output};
 
 /// How long a daemon may take to end before it is killed.
 const GRACE: Duration = Duration::from_secs(10);

@@ -1,7 +1,6 @@
 //! Exports: what readers that are not ours find in them.
 
 use super::{names, written};
-use crate::support::bounded::output;
 use crate::support::python::{READERS, python};
 use crate::support::*;
 use serde_json::{Map, Value, json};
@@ -17,6 +16,7 @@ use wiregauge::report::export::{ExportError, Format, Rows, Selection, export, ex
 use wiregauge::sample::{Flags, RoundSamples, Sample};
 use wiregauge::stats::Metric;
 use wiregauge::units::Bytes;
+use wiregauge_test_support::bounded::output;
 
 /// A table column by column. Their order is part of what is compared, and a map of serde_json
 /// sorts.

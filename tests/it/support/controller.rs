@@ -1,6 +1,5 @@
 //! A real run of the program, watched from outside: its agents, how far it is, how it ends.
 
-use super::bounded::{Bound, LIMIT, LOOK, SOON, until, until_some};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -14,6 +13,7 @@ use std::time::{Duration, Instant};
 use wiregauge::record::schema::Record;
 use wiregauge::record::{SampleReader, read_record};
 use wiregauge::sample::{Flags, Sample};
+use wiregauge_test_support::bounded::{Bound, LIMIT, LOOK, SOON, until, until_some};
 
 /// One test at a time: two runs at once whose ends spin on the same CPUs take a scheduler's slice
 /// for a message.
@@ -21,7 +21,12 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// A directory under `target/` that goes away with its owner, the turn to run something, the bound
 /// of its time, and the words before the program that put it into another place.
-pub struct Scratch(pub PathBuf, Mutex<Vec<String>>, Bound, MutexGuard<'static, ()>);
+pub struct Scratch(
+    pub PathBuf,
+    Mutex<Vec<String>>,
+    #[allow(dead_code, reason = "held until it is dropped")] Bound,
+    #[allow(dead_code, reason = "held until it is dropped")] MutexGuard<'static, ()>,
+);
 
 impl Scratch {
     /// A fresh one.

@@ -1,6 +1,5 @@
 //! A running agent daemon, and a controller with a folder of its own.
 
-use super::bounded::{self, LIMIT, SOON, is_soon, until};
 use super::controller::{Controller, Ended, Scratch};
 use super::program::PROGRAM;
 use rustix::process::{Pid, Signal, kill_process};
@@ -9,6 +8,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use wiregauge_test_support::bounded::{self, LIMIT, SOON, is_soon, until};
 
 /// The agent.
 pub struct Daemon {

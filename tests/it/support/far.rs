@@ -1,12 +1,12 @@
 //! Two hosts for a test, made by `testbed net`: tests run the program in the first, and the second
 //! is known to ssh as `far`. Both share this machine's files and CPUs.
 
-use super::bounded::{LIMIT, output, until};
 use super::controller::Scratch;
 use super::testbed::{Testbed, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::Command;
+use wiregauge_test_support::bounded::{LIMIT, output, until};
 
 /// The other host.
 pub struct FarHost {

@@ -1,7 +1,5 @@
 //! Shared by the tests: scratch folders, bounds on waiting, running the program, hosts, records.
 
-#[path = "../../support/bounded.rs"]
-pub mod bounded;
 mod clocks;
 pub mod controller;
 pub mod daemon;
@@ -15,8 +13,6 @@ mod scratch;
 mod stream;
 pub mod study;
 pub mod testbed;
-#[path = "../../support/villas.rs"]
-pub mod villas;
 
 pub use records::*;
 pub use scratch::Scratch;

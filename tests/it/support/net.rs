@@ -2,7 +2,6 @@
 //! among those counted here. They are reached by a script in the place of ssh, which stays where a
 //! host is cut off (that a real ssh does the same is shown by the tests of two hosts).
 
-use super::bounded::{LIMIT, until};
 use super::controller::Scratch;
 use super::testbed::{Testbed, run};
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,6 +9,7 @@ use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
+use wiregauge_test_support::bounded::{LIMIT, until};
 
 /// The hosts.
 pub struct Net {

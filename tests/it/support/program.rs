@@ -1,8 +1,8 @@
 //! The program, run to its end in a folder.
 
-use super::bounded::output;
 use std::path::Path;
 use std::process::Command;
+use wiregauge_test_support::bounded::output;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_wiregauge");
 

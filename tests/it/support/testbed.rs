@@ -1,11 +1,11 @@
 //! A `testbed net` for a test: its hosts wait until it goes.
 
-use super::bounded::{LIMIT, end_or_kill, output, until_some};
 use super::controller::Scratch;
 use super::program::PROGRAM;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Child, Command, Stdio};
+use wiregauge_test_support::bounded::{LIMIT, end_or_kill, output, until_some};
 
 /// The hosts.
 pub struct Testbed {

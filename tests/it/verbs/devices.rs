@@ -6,10 +6,10 @@
 
 use super::{counts, granted, has_device, may_change_the_machine, program, record, records, shell};
 use super::{wait_for_packets, wait_for_port};
-use crate::support::bounded::{LIMIT, output, start};
 use serde_json::Value;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use wiregauge_test_support::bounded::{LIMIT, output, start};
 
 /// The two devices, taken away when it is dropped.
 struct TwoDevices(#[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);

@@ -5,10 +5,10 @@
 
 use super::refusals::assert_refused;
 use super::{counts, granted, has_device, program};
-use crate::support::bounded::output;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use wiregauge_test_support::bounded::output;
 
 const FAKES: &str = r#"
 #include <fcntl.h>

@@ -4,10 +4,10 @@
 
 use super::refusals::assert_refused;
 use super::{counts, has_device, program, records_of};
-use crate::support::bounded::output;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
+use wiregauge_test_support::bounded::output;
 
 /// A folder with the library that is loaded before the program; it goes with its owner.
 struct Providers(PathBuf);

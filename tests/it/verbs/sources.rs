@@ -2,8 +2,8 @@
 //! which need none.
 
 use super::{has_device, program};
-use crate::support::bounded::output;
 use serde_json::Value;
+use wiregauge_test_support::bounded::output;
 
 fn sources() -> Vec<Value> {
     let texts = [
