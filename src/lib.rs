@@ -8,7 +8,8 @@
 //!                     --stats--> figures, warnings --report--> tables, HTML, exports
 //! ```
 //!
-//! A stage uses only those before it; `tests/tidy.rs` checks that, and ARCHITECTURE.md explains it.
+//! A stage uses only those before it; `tests/tidy/tidy.rs` checks that, and ARCHITECTURE.md
+//! explains it.
 //!
 //! What other programs are meant to use:
 //!

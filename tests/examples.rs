@@ -7,7 +7,8 @@
 
 #[path = "../examples/burst/main.rs"]
 mod burst;
-#[path = "controller/mod.rs"]
+#[path = "it/support/controller.rs"]
+#[allow(dead_code)]
 mod controller;
 #[path = "../examples/measure/main.rs"]
 mod measure;
@@ -28,15 +29,26 @@ fn main() -> ExitCode {
         Ok("measure") => return measure::main(),
         _ => {}
     }
-    // A runner of tests may only want their names.
-    let wants_names = std::env::args().any(|argument| argument == "--list");
+    run_named();
+    ExitCode::SUCCESS
+}
+
+/// Lists the tests, or runs those whose names are given, or all: what `cargo test` and nextest ask
+/// of a test program.
+fn run_named() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has_flag = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let names: Vec<&String> =
+        arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     for (name, test) in TESTS {
-        match wants_names {
-            true => println!("{name}: test"),
-            false => test(),
+        if has_flag("--list") {
+            if !has_flag("--ignored") {
+                println!("{name}: test");
+            }
+        } else if names.is_empty() || names.iter().any(|wanted| name.contains(*wanted)) {
+            test();
         }
     }
-    ExitCode::SUCCESS
 }
 
 const TESTS: [(&str, fn()); 2] = [

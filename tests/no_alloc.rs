@@ -1,9 +1,6 @@
 //! Between arm and disarm of a measured loop nothing is allocated (rule 5).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/bounded.rs"]
-mod bounded;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::mpsc::channel;
@@ -22,6 +19,7 @@ use wiregauge::sample::recorder::Recorder;
 use wiregauge::transport::endpoint_set::EndpointSet;
 use wiregauge::transport::{Blob, Opening, Role, TransportKind};
 use wiregauge::units::{Bytes, MessageRate, Span};
+use wiregauge_test_support::bounded::Bound;
 
 /// Counts what the calling thread allocates and frees while it is armed.
 struct Counting;
@@ -107,7 +105,7 @@ fn counted(run: impl FnOnce() -> Ended) -> (Ended, u64) {
 
 /// Both ends of a case, each on a thread: how they ended, and how often memory was asked for.
 fn ends_of(case: &Case) -> [(Ended, u64); 2] {
-    let _bound = bounded::Bound::new();
+    let _bound = Bound::new();
     let (to_server, from_client) = channel();
     let (to_client, from_server) = channel();
     let gates = [Gate::default(), Gate::default()];

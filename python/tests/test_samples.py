@@ -1,7 +1,7 @@
 """Samples: the same rows as the program's own exports, from each library.
 
 ``WIREGAUGE_RECORDS`` names a folder of run directories and of their exports, NAME.KIND.parquet,
-where KIND is ``values``, ``stamps`` or a metric: ``tests/export.rs`` makes it.
+where KIND is ``values``, ``stamps`` or a metric: ``tests/it/export.rs`` makes it.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ class Samples(unittest.TestCase):
             names = wiregauge.STAMP_COLUMNS if is_stamps else wiregauge.COLUMNS
             wanted = pyarrow.parquet.read_table(export)
             self.assertEqual(tuple(wanted.column_names), names)
-            # One that is not installed is an error: ``tests/export.rs`` has all of them.
+            # One that is not installed is an error: ``tests/it/export.rs`` has all of them.
             for library in LIBRARIES:
                 with self.subTest(export=export.name, library=library):
                     got = record.samples(

@@ -4,7 +4,7 @@ use super::{none, root};
 
 /// Folders whose files are named by their path from the root.
 const FOLDERS: [&str; 11] = [
-    "core/src/",
+    "crates/",
     "src/",
     "web/",
     "tests/",

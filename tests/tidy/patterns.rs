@@ -5,7 +5,7 @@ use super::{Source, none, root, sources, words};
 #[test]
 fn patterns_know_no_transport_by_name() {
     let mut broken = Vec::new();
-    for source in sources().iter().filter(|s| s.stage == "pattern") {
+    for source in sources().iter().filter(|s| s.package == "patterns") {
         for (number, line) in source.code.iter().enumerate() {
             let named = line.split("TransportKind::").skip(1);
             if named.into_iter().any(|rest| !rest.starts_with("ALL")) {
@@ -25,21 +25,24 @@ const MOST_FILES_OF_A_PATTERN: usize = 3;
 const QUANTITIES: [&str; 2] = ["latency", "bandwidth"];
 
 /// Files that name a pattern for another reason: forms of older records.
-const OLDER_FORMS: [&str; 1] = ["core/src/record/upgrade/case1.rs"];
+const OLDER_FORMS: [&str; 1] = ["crates/figures/src/record/upgrade/case1.rs"];
 
 #[test]
 fn few_files_know_a_pattern_by_name() {
-    let folder = root().join("core/src/pattern");
+    let folder = root().join("crates/patterns/src");
     let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut broken = Vec::new();
     for path in folders.filter(|path| path.is_dir()) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let own = format!("core/src/pattern/{name}/");
-        let mut known = vec![format!("pattern::{name}")];
+        let own = format!("crates/patterns/src/{name}/");
+        let mut known = vec![format!("pattern::{name}"), format!("patterns::{name}")];
         if !QUANTITIES.contains(&&*name) {
             known.push(format!("\"{name}\""));
         }
-        let in_list = |line: &str| line.contains("pattern::{") && words(line).contains(&&*name);
+        let in_list = |line: &str| {
+            ["pattern::{", "patterns::{"].iter().any(|list| line.contains(list))
+                && words(line).contains(&&*name)
+        };
         let names_it = |source: &Source| {
             let lines = source.lines.iter().zip(&source.code);
             lines
@@ -47,10 +50,10 @@ fn few_files_know_a_pattern_by_name() {
                 .any(|(line, _)| known.iter().any(|known| line.contains(known)) || in_list(line))
         };
         let files: Vec<String> = sources()
-            .into_iter()
-            .filter(|source| !source.path.starts_with("core/src/pattern/"))
+            .iter()
+            .filter(|source| !source.path.starts_with("crates/patterns/src/"))
             .filter(|source| !OLDER_FORMS.contains(&source.path.as_str()) && names_it(source))
-            .map(|source| source.path)
+            .map(|source| source.path.clone())
             .collect();
         if files.len() > MOST_FILES_OF_A_PATTERN {
             broken.push(format!("{own}: {} files know it by name: {files:?}", files.len()));

@@ -10,13 +10,13 @@ const MOST_FILES: usize = 3;
 struct Entry {
     variant: String,
     name: String,
-    /// The module below `core/src/transport/`, and the type in it.
+    /// The module below `crates/transport/src/`, and the type in it.
     module: String,
     type_name: String,
 }
 
 fn registry() -> Vec<Entry> {
-    let text = std::fs::read_to_string(root().join("core/src/transport/registry.rs")).unwrap();
+    let text = std::fs::read_to_string(root().join("crates/transport/src/registry.rs")).unwrap();
     let entry = |line: &str| {
         let (variant, rest) = line.trim().split_once(" \"")?;
         let (name, path) = rest.split_once("\" => ")?;
@@ -33,11 +33,11 @@ fn a_transport_is_named_in_few_files_outside_its_folder() {
     let entries = registry();
     assert!(entries.len() >= 10, "the registry was not understood");
     // Of each file the code without strings, and its lines of code with them.
-    let texts = sources().into_iter().map(|source| {
+    let texts = sources().iter().map(|source| {
         let lines = source.lines.iter().zip(&source.code);
         let lines = lines.filter(|(_, code)| !code.trim().is_empty());
         let lines: Vec<&str> = lines.map(|(line, _)| line.as_str()).collect();
-        (source.path, source.code.join("\n"), lines.join("\n"))
+        (source.path.clone(), source.code.join("\n"), lines.join("\n"))
     });
     let texts: Vec<(String, String, String)> = texts.collect();
     let mut broken = Vec::new();
@@ -50,7 +50,7 @@ fn a_transport_is_named_in_few_files_outside_its_folder() {
             format!("{type_name}Opening"),
         ];
         let quoted = format!("\"{name}\"");
-        let folder = format!("core/src/transport/{module}");
+        let folder = format!("crates/transport/src/{module}");
         // A word of JSON.
         let is_common = name == "null";
         let outside = texts.iter().filter(|(path, ..)| !path.starts_with(&folder));

@@ -10,6 +10,7 @@
 //! install anything, or leave a machine behind.
 
 mod cache;
+mod debugger;
 mod job;
 mod kit;
 mod machine;

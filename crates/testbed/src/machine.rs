@@ -1,5 +1,6 @@
 //! One machine: its emulator, the folder that they share, and the ports between them.
 
+use super::debugger;
 use super::kit::Kit;
 use super::tools::{self, last_words, private_folder, start};
 use super::{MachineRequest, job};
@@ -20,6 +21,15 @@ const PORTS: [&str; 3] = ["control", "out", "err"];
 
 /// Processors: a client and a server that both spin need one each.
 const PROCESSORS: u32 = 2;
+
+/// Socket of the emulator's port for debuggers, in the machine's folder.
+const DEBUGGER: &str = "debugger";
+
+/// Longest path of a socket.
+const MAX_SOCKET_PATH: usize = 107;
+
+/// Reported by the kernel's watchdog where a processor has run one thread alone for too long.
+const LOCKUP: &[u8] = b"BUG: soft lockup";
 
 /// A machine of those that were asked for.
 #[derive(Debug)]
@@ -59,6 +69,8 @@ pub struct Machine {
     folder: TempDir,
     /// Bytes on its console before its command began.
     booted: Cell<usize>,
+    /// Bytes of its console that were searched for lockups.
+    searched: Cell<usize>,
 }
 
 impl Machine {
@@ -83,7 +95,8 @@ impl Machine {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let _child = OwnedChild(start(&mut command)?);
         let (number, own) = (spec.number, control.try_clone()?);
-        let machine = Machine { number, control: own, _child, folder, booted: Cell::new(0) };
+        let (booted, searched) = (Cell::new(0), Cell::new(0));
+        let machine = Machine { number, control: own, _child, folder, booted, searched };
         Ok((machine, [control, out, err]))
     }
 
@@ -91,6 +104,26 @@ impl Machine {
     pub fn begin(&self) {
         self.booted.set(self.read("console").len());
         let _ = (&self.control).write_all(b"go\n");
+    }
+
+    /// Frees a processor on which the kernel has reported a lockup since the last call; returns
+    /// whether there was one.
+    pub fn free_locked_processor(&self) -> io::Result<bool> {
+        let length = self.folder.path().join("console").metadata().map_or(0, |file| file.len());
+        let searched = self.searched.get();
+        if length as usize == searched {
+            return Ok(false);
+        }
+        let console = self.read("console");
+        // The words may have been written in two parts.
+        let new = &console[(searched + 1).saturating_sub(LOCKUP.len()).min(console.len())..];
+        self.searched.set(console.len());
+        let is_locked = new.windows(LOCKUP.len()).any(|words| words == LOCKUP);
+        let socket = self.folder.path().join(DEBUGGER);
+        if is_locked && socket.exists() {
+            debugger::drop_translations(&socket, PROCESSORS)?;
+        }
+        Ok(is_locked)
     }
 
     /// An error with the last words of the emulator and of the console.
@@ -116,8 +149,10 @@ impl Machine {
 }
 
 /// What the kernel is told. It would wait a moment for ticks of its timer, and panics ("IO-APIC +
-/// timer doesn't work!") where a busy host emulates none in that.
-const KERNEL_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check";
+/// timer doesn't work!") where a busy host emulates none in that. Its watchdog reports a lockup after
+/// twice its threshold.
+const KERNEL_LINE: &str =
+    "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check watchdog_thresh=4";
 
 /// The emulator's arguments; `ports` are its ends of [`PORTS`].
 fn words(kit: &Kit, spec: &MachineSpec, folder: &Path, ports: &Ports) -> Vec<OsString> {
@@ -147,6 +182,10 @@ fn words(kit: &Kit, spec: &MachineSpec, folder: &Path, ports: &Ports) -> Vec<OsS
     words.extend(["-kernel".into(), kit.kernel.clone().into_os_string()]);
     words.extend(["-initrd".into(), kit.initrd.clone().into_os_string()]);
     words.extend(["-serial".into(), option("file:", &folder.join("console"), "")]);
+    let socket = folder.join(DEBUGGER);
+    if socket.as_os_str().len() <= MAX_SOCKET_PATH {
+        words.extend(["-gdb".into(), option("unix:", &socket, ",server=on,wait=off")]);
+    }
     let shares: [(&str, &Path, &str); 3] = [
         ("host", Path::new("/"), ",readonly=on"),
         ("job", &folder.join("job"), ",readonly=on"),
@@ -208,6 +247,13 @@ mod tests {
             let writable = !share.contains("readonly=on");
             assert_eq!(writable, share.contains("mount_tag=out"), "{share}");
         }
+    }
+
+    #[test]
+    fn a_lockup_is_reported_soon_and_can_be_ended() {
+        let words = typed();
+        assert!(follows(&words, "-gdb", "unix:/t/debugger,server=on,wait=off"), "{words:?}");
+        assert!(KERNEL_LINE.contains("watchdog_thresh=4"));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
 /// How long a machine may take until its RDMA device is there. It takes some 10 s on an idle
-/// host; one that is busy needs several times that.
-const BOOT_LIMIT: Duration = Duration::from_secs(180);
+/// host; one that is busy needs several times that, and took 184 s where compilers had most of it.
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
 
 /// Between two looks at the signals.
 const LOOK: Duration = Duration::from_millis(50);
@@ -125,6 +125,7 @@ impl Watch<'_> {
             {
                 return Ok(ended);
             }
+            self.free_locked_processors();
             match self.began {
                 Some(began) if began.elapsed() > timeout => return Ok(Ended::TimedOut),
                 None if booted.elapsed() > BOOT_LIMIT => {
@@ -132,6 +133,26 @@ impl Watch<'_> {
                     return Err(self.machines[0].fault(&what));
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// Frees processors that the emulator holds, see `debugger.rs`.
+    fn free_locked_processors(&self) {
+        for machine in self.machines {
+            let number = machine.number;
+            match machine.free_locked_processor() {
+                Ok(false) => {}
+                Ok(true) => {
+                    (self.tell)(&format!(
+                        "freed a processor of machine {number} that was locked up"
+                    ));
+                }
+                Err(error) => {
+                    (self.tell)(&format!(
+                        "a processor of machine {number} is locked up; freeing it: {error}"
+                    ));
+                }
             }
         }
     }

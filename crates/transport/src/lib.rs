@@ -15,7 +15,7 @@
 //! which endpoints a loop is compiled apart. What only some transports have stands in [`optional`].
 //!
 //! To add a transport: its folder, one line in the registry, and the conformance suite
-//! (`tests/conformance.rs`) turns green.
+//! (`tests/it/conformance.rs`) turns green.
 //!
 //! Must never: know a pattern, or read a clock (but for simulated transports, which are clocks, and
 //! an adapter's own, which stamps completions).

@@ -83,7 +83,7 @@ work; the last column says how the two differ, or why wiregauge lacks it. Made f
 
 | state | means |
 |---|---|
-| verified | run on Soft-RoCE (`tests/verbs.rs`, in the [testbed](testbed.md)), or over other \
+| verified | run on Soft-RoCE (`tests/it/verbs.rs`, in the [testbed](testbed.md)), or over other \
 transports where the option is not of RDMA |
 | not on hardware | built against the interface, which Soft-RoCE lacks ([support.md](support.md)): \
 seen there was the refusal, or the part that it has (`rc`, `uc`, `ud`; partition key 0) |

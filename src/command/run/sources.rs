@@ -30,7 +30,7 @@ struct Source {
     values: Vec<f64>,
     #[serde(default)]
     case: BTreeMap<String, Value>,
-    /// What `tests/verbs.rs` looks for in records.
+    /// What `tests/it/verbs.rs` looks for in records.
     #[serde(default)]
     #[expect(dead_code, reason = "read elsewhere")]
     granted: BTreeMap<String, String>,

@@ -68,7 +68,7 @@ pub fn created_by() -> String {
     format!("wiregauge {TOOL_VERSION}")
 }
 
-/// Encodings by measured size (`tests/record.rs`, `a_million_rows_take_little_space`).
+/// Encodings by measured size (`tests/it/record.rs`, `a_million_rows_take_little_space`).
 ///
 /// Whole numbers are constant or count up by one: delta-binary-packed makes almost nothing of
 /// them. Stamps rise: byte-stream-split puts their equal high bytes side by side for snappy. A
