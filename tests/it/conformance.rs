@@ -1,5 +1,5 @@
-//! One suite for every transport: what `crates/transport/src/lib.rs` promises, checked on two ends in
-//! two threads (their memory, sockets and signals are those of two processes).
+//! One suite for every transport: what `crates/transport/src/lib.rs` promises, checked on two ends
+//! in two threads (their memory, sockets and signals are those of two processes).
 //!
 //! Run it optimised too, `cargo test --release --test it conformance::`: a sum of a `bool` in
 //! `pattern/flow.rs` was lost at opt-level 3 alone, and what atomics and buffers do wrong shows

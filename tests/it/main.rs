@@ -1,7 +1,7 @@
 //! The integration tests, in one program: what they share is compiled once, and linked once.
 //!
 //! Run some of them by their path: `cargo test --test it record::`. What they read (transcripts,
-//! records of earlier versions, published settings) lies beside this folder, in `tests/`.
+//! records of earlier versions, published settings) lies in `tests/`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

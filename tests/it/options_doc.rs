@@ -12,8 +12,8 @@ use wiregauge::transport::TransportKind;
 const HEAD: &str = "\
 # Options
 
-Made from the tables of options (`UPDATE_DOCS=1 cargo test --test it options_doc::` writes it again).
-`wiregauge help NAME` prints the same for a command or a transport. In a study
+Made from the tables of options (`UPDATE_DOCS=1 cargo test --test it options_doc::` writes it
+again). `wiregauge help NAME` prints the same for a command or a transport. In a study
 ([studies.md](studies.md)) an option is the same word without dashes.
 
 ";

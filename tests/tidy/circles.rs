@@ -1,4 +1,5 @@
-//! No source file depends on itself by way of others of its package. (Cargo refuses circles of packages.)
+//! No source file depends on itself by way of others of its package; cargo refuses circles of
+//! packages.
 //!
 //! A file depends on another where it names an item that is defined there: by `use`, or by a path
 //! in its code. A re-export counts for the file that it leads to, and is itself no dependence:
@@ -11,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Path = Vec<String>;
 
-/// What a file says of others.
+/// Paths and re-exports of a file.
 #[derive(Default)]
 struct Mentions {
     /// Paths from the crate's root to what it uses.
     uses: Vec<Path>,
-    /// Its re-exports: the name here, and the path that it leads to.
+    /// Re-exports: the name here, and the path that it leads to.
     exports: BTreeMap<String, Path>,
 }
 

@@ -21,7 +21,7 @@ pub fn text(all: &Texts, name: &str) -> &'static str {
 pub fn texts(folder: &'static Dir<'static>) -> Texts {
     let mut all = Texts::new();
     add_texts(folder, &mut all);
-    // The order of names is not that of files: `presta-collectives.toml` comes before `presta.toml`.
+    // Names are not in the order of files: `presta-collectives.toml` comes before `presta.toml`.
     all.sort_unstable();
     all
 }

@@ -33,8 +33,8 @@ const CHECK: Duration = Duration::from_millis(250);
 /// another host send their samples.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// Messages of all agents that were read and not yet taken. More wait in their pipes: what an agent
-/// sends is never more memory here than these, each of at most [`wiregauge_measure::control::frame::LONGEST`]
-/// bytes before it is parsed.
+/// sends is never more memory here than these, each of at most
+/// [`LONGEST`](wiregauge_measure::control::frame::LONGEST) bytes before it is parsed.
 const MOST_WAITING: usize = 4;
 
 /// Runs one round, together with the others that share its barrier.

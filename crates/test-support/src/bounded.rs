@@ -17,14 +17,15 @@ use std::time::{Duration, Instant};
 pub const LIMIT: Duration = Duration::from_secs(120);
 /// No test is longer, whatever it consists of.
 const TEST_LIMIT: Duration = Duration::from_secs(600);
-/// What ends by itself does so within this. What it would have done otherwise lasts longer.
+/// Time within which a process ends that ends by itself. What it would have done otherwise lasts
+/// longer.
 pub const SOON: Duration = Duration::from_secs(20);
 /// Between two looks.
 pub const LOOK: Duration = Duration::from_millis(5);
 /// How often a claim about times is checked before it counts as wrong.
 const ATTEMPTS: u32 = 6;
 
-/// Whether something is so before `limit` is over.
+/// Returns true once `seen` returns true, and false if it has not within `limit`.
 pub fn is_soon(limit: Duration, seen: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + limit;
     while !seen() {
@@ -101,7 +102,7 @@ pub fn start(command: &mut Command) -> Running {
     start_with(command, Stdio::null())
 }
 
-/// The same with an input.
+/// Starts a command in a process group of its own with this input.
 pub fn start_with(command: &mut Command, input: impl Into<Stdio>) -> Running {
     let file = |name| File::from(memfd_create(name, MemfdFlags::CLOEXEC).unwrap());
     let (out, err) = (file("stdout"), file("stderr"));

@@ -3,9 +3,9 @@
 //! Linux patches its own code while it runs: it writes a breakpoint over an instruction, then the
 //! rest of the new instruction, then its first byte. QEMU before 8.1 may translate the breakpoint
 //! while another processor replaces it, and then keeps that translation for good (mended by
-//! "accel/tcg: Always lock pages before translation"). The kernel finds no breakpoint in its memory,
-//! returns to the address, and hits it again: the processor never leaves it, and its watchdog
-//! reports a soft lockup. Writing the bytes that are there once more makes QEMU drop the
+//! "accel/tcg: Always lock pages before translation"). The kernel finds no breakpoint in its
+//! memory, returns to the address, and hits it again: the processor never leaves it, and its
+//! watchdog reports a soft lockup. Writing the bytes that are there once more makes QEMU drop the
 //! translation. The writes go through QEMU's port for debuggers, while all processors are stopped,
 //! so that they change nothing else.
 
@@ -14,8 +14,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often the processors are stopped: one in three stops finds a looping processor at the address
-/// itself, the others in the kernel's handler.
+/// Stops of the processors: one in three finds a looping processor at the address itself, the
+/// others in the kernel's handler.
 const STOPS: u32 = 30;
 
 /// Interval in which the processors run between two stops.
@@ -71,7 +71,8 @@ impl Debugger {
     /// Sends a request of the remote serial protocol; returns its answer.
     fn request(&mut self, request: &str) -> io::Result<String> {
         self.0.write_all(&framed(request))?;
-        let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+        let mut answer = Vec::new();
+        let mut piece = [0; 4096];
         loop {
             match self.0.read(&mut piece)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -134,8 +135,11 @@ mod tests {
     /// written and whether each connection ended with a detach.
     fn answered(listener: &UnixListener) -> (Vec<String>, bool) {
         let (mut stream, _) = listener.accept().unwrap();
-        let (mut processor, mut writes, mut detached) = (String::new(), Vec::new(), false);
-        let (mut pending, mut piece) = (Vec::new(), [0; 256]);
+        let mut processor = String::new();
+        let mut writes = Vec::new();
+        let mut detached = false;
+        let mut pending = Vec::new();
+        let mut piece = [0; 256];
         stream.write_all(&framed("T02thread:01;")).unwrap();
         loop {
             let size = stream.read(&mut piece).unwrap_or(0);

@@ -56,7 +56,7 @@ impl MachineSpec<'_> {
 }
 
 /// The host's ends of a machine's [`PORTS`]: lines of the guest's script, what the command prints,
-/// and what it says beside.
+/// and its messages to stderr.
 pub type Ports = [UnixStream; 3];
 
 /// A running machine. It ends when this is dropped, and when this process ends.
@@ -126,7 +126,7 @@ impl Machine {
         Ok(is_locked)
     }
 
-    /// An error with the last words of the emulator and of the console.
+    /// An error with the end of the output of the emulator and of the console.
     pub fn fault(&self, what: &str) -> io::Error {
         let mut words = ["said", "console"].map(|name| last_words(&self.read(name))).to_vec();
         words.retain(|words| !words.is_empty());
@@ -135,7 +135,7 @@ impl Machine {
         io::Error::other(format!("the testbed's machine {} {what}{output}{words}", self.number))
     }
 
-    /// The last words of its kernel since its command began: a CPU that hangs, a fault.
+    /// Messages of its kernel since its command began: a CPU that hangs, a fault.
     pub fn kernel_words(&self) -> Option<String> {
         let console = self.read("console");
         let words = last_words(console.get(self.booted.get()..)?);
@@ -148,9 +148,9 @@ impl Machine {
     }
 }
 
-/// What the kernel is told. It would wait a moment for ticks of its timer, and panics ("IO-APIC +
-/// timer doesn't work!") where a busy host emulates none in that. Its watchdog reports a lockup after
-/// twice its threshold.
+/// Command line of the kernel. It would wait a moment for ticks of its timer, and panics
+/// ("IO-APIC + timer doesn't work!") where a busy host emulates none in that. Its watchdog reports a lockup
+/// after twice its threshold.
 const KERNEL_LINE: &str =
     "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check watchdog_thresh=4";
 

@@ -55,7 +55,7 @@ const ROUND_TRIPS: &[Part] = &[
     ),
 ];
 
-/// Both ways of posting and both operations by the shortest and the longest message; all by one size.
+/// Both ways of posting and both operations by the shortest and the longest message.
 const SIZES: &[Part] = &[
     Part(
         "potter/size-sweep",
@@ -142,7 +142,7 @@ const SOCKETS: &[Part] = &[
     Part("homa/workloads", "W2 TCP,W3 TCP,W4 TCP,W5 TCP", &[]),
 ];
 
-/// What needs a module of the kernel beside.
+/// Settings that need a module of the kernel.
 const DCTCP: &[Part] = &[Part("homa/workloads", "W2 DCTCP,W3 DCTCP,W4 DCTCP,W5 DCTCP", &[])];
 
 const ALL: [&[Part]; 11] = [

@@ -24,7 +24,7 @@ fn kernels(trace: &Trace, own: u32) -> u32 {
     switch.map_or(own, |stamp| stamp.tid)
 }
 
-/// Adds the stamps of a thread of an end, which [`wiregauge_measure::loops::stamped::Stamped`] has kept in
+/// Adds the stamps of a thread of an end, which `Stamped` of the package `measure` has kept in
 /// these rows, to those of the kernel; its number as the kernel stamps it. `room`: the most that it
 /// could keep.
 pub fn add(
@@ -77,7 +77,7 @@ pub fn end(trace: &Trace, rows: &[Row]) -> Option<End> {
     Some(End { tid: kernels(trace, first.order), cpu: first.flags.0 as u16 })
 }
 
-/// Adds the stamps of a socket of an end, which [`wiregauge_measure::loops::socket_stamped::SocketStamped`] has
+/// Adds the stamps of a socket of an end, which `SocketStamped` of the package `measure` has
 /// kept in these rows. `room`: the most that it could keep.
 pub fn add_socket(
     trace: &mut Trace,

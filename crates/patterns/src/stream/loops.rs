@@ -1,6 +1,7 @@
 //! The source of a stream of samples: the open loop of a real-time simulator, which makes one
 //! sample a step and leaves out the steps that it comes too late for. The receiver is
-//! [`server`](wiregauge_measure::loops::closed::server), which may pass each message on to a file ([`Taker`]).
+//! [`server`](wiregauge_measure::loops::closed::server), which may pass each message on to a file
+//! ([`Taker`]).
 
 use crate::prelude::*;
 use wiregauge_clock::Timebase;
