@@ -2,9 +2,9 @@
 //! TLS and starts a fresh agent process for each session, as sshd does.
 //!
 //! Takes TLS connections; gives each paired controller an agent
-//! ([`wiregauge_measure::agent::serve`]) behind a channel that enforces the daemon's
-//! limits ([`caps`]). Everything that waits or grows has a bound, and every session and every rejected peer is logged.
-
+//! ([`wiregauge_measure::agent::serve`]) behind a channel that enforces the daemon's limits
+//! ([`caps`]). Everything that waits or grows has a bound, and every session and every rejected
+//! peer is logged.
 pub mod caps;
 pub mod dial;
 pub mod identity;
