@@ -5,6 +5,7 @@
 //! ([`wiregauge_measure::agent::serve`]) behind a channel that enforces the daemon's limits
 //! ([`caps`]). Everything that waits or grows has a bound, and every session and every rejected
 //! peer is logged.
+
 pub mod caps;
 pub mod dial;
 pub mod identity;
