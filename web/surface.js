@@ -1,6 +1,6 @@
 // A figure over two axes, as crates/figures/src/view/model describes it: a map of colours, and the
-// same as a surface in three dimensions. Both axes are logarithmic; so is the figure, where it says so. What
-// is wrong with a point stands at it in the colour of what is wrong.
+// same as a surface in three dimensions. Both axes are logarithmic; so is the figure, where it says
+// so. What is wrong with a point stands at it in the colour of what is wrong.
 
 const TURN = Math.PI / 24;
 const SURFACE_KEYS = "Arrow keys: left and right move along, up and down across; with Shift they " +
