@@ -14,7 +14,7 @@ pub use pictures::pictures;
 pub use several::{pictures_of_several, several};
 
 use super::curves::{self, Reduced};
-use super::model::{Cell, Column, Figure, Note, Row, Section, Table};
+use super::model::{Cell, Column, Figure, HeatMap, Note, Row, Section, Table};
 use super::number;
 use super::svg::Picture;
 use super::view::{self, PatternView};
@@ -140,6 +140,30 @@ pub fn render<E: fmt::Display>(
     };
     // A template fails only where what it is written to does, and a text does not.
     page.render().unwrap_or_default()
+}
+
+/// A table. A macro of a template is compiled again at each of its calls, and a page has many.
+#[derive(Template)]
+#[template(path = "table.html")]
+struct TableText<'a> {
+    table: &'a Table,
+}
+
+/// Returns a table as a part of a page.
+fn table(table: &Table) -> String {
+    TableText { table }.render().unwrap_or_default()
+}
+
+/// A matrix, for the same reason.
+#[derive(Template)]
+#[template(path = "matrix.html")]
+struct MatrixText<'a> {
+    map: &'a HeatMap,
+}
+
+/// Returns a matrix as a part of a page.
+fn matrix(map: &HeatMap) -> String {
+    MatrixText { map }.render().unwrap_or_default()
 }
 
 /// The tables that answer the question.

@@ -8,23 +8,20 @@ pub mod baseline;
 mod case;
 mod client_host;
 pub mod directory;
-pub mod error;
 mod impact;
 pub mod journal;
 mod pairs;
 mod plausible;
 mod round;
-pub mod sample_reader;
-pub mod samples;
 pub mod schema;
 mod sealed;
 mod upgrade;
 
 pub use baseline::Baseline;
 pub use directory::{RunDirectory, Writer, read_record};
-pub use error::RecordError;
-pub use sample_reader::SampleReader;
-pub use samples::SampleWriter;
+pub use wiregauge_sample_file::{
+    RecordError, SampleReader, SampleWriter, error, sample_reader, samples,
+};
 
 use std::time::SystemTime;
 

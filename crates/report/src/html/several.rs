@@ -1,9 +1,8 @@
 //! The page of several records.
 
-use super::{Place, encode, plots, script_json};
+use super::{encode, plots, script_json};
 use crate::curves::Reduced;
-use crate::model::{Cell, Note, Section};
-use crate::number;
+use crate::model::{Note, Section};
 use crate::several::Several;
 use crate::svg::{self, Picture};
 use crate::view::citation;

@@ -46,7 +46,7 @@ impl From<String> for RecordError {
 
 impl RecordError {
     /// What the system said while `path` was written; a full disk has a sentence of its own.
-    pub(crate) fn writing(path: &Path, source: io::Error) -> RecordError {
+    pub fn writing(path: &Path, source: io::Error) -> RecordError {
         let (path, kind) = (shown(path), source.kind());
         let sentence = match kind {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
@@ -58,7 +58,7 @@ impl RecordError {
     }
 
     /// The same, with what became of what had been written before.
-    pub(crate) fn with(self, more: &str) -> RecordError {
+    pub fn with(self, more: &str) -> RecordError {
         match self {
             RecordError::Disk { sentence, kind } => {
                 RecordError::Disk { sentence: format!("{sentence}; {more}"), kind }
@@ -68,30 +68,30 @@ impl RecordError {
     }
 
     /// What the system said while `path` was read.
-    pub(crate) fn reading(path: &Path, source: io::Error) -> RecordError {
+    pub fn reading(path: &Path, source: io::Error) -> RecordError {
         RecordError::Refused(format!("reading {}: {source}", shown(path)))
     }
 
     /// A damaged or foreign `samples.parquet`.
-    pub(crate) fn samples(path: &Path, why: impl AsRef<str>) -> RecordError {
+    pub fn samples(path: &Path, why: impl AsRef<str>) -> RecordError {
         let (path, why) = (shown(path), quoted(why.as_ref()));
         RecordError::Refused(format!("{path} is damaged or does not belong to this run: {why}"))
     }
 
     /// A `record.json` that contradicts itself.
-    pub(crate) fn implausible(path: &Path, why: &str) -> RecordError {
+    pub fn implausible(path: &Path, why: &str) -> RecordError {
         let (path, why) = (shown(path), quoted(why));
         RecordError::Refused(format!("{path} is damaged or was edited: {why}"))
     }
 
     /// A parser's complaint, with its place apart from its words.
-    pub(crate) fn json(path: &Path, error: &serde_json::Error) -> RecordError {
+    pub fn json(path: &Path, error: &serde_json::Error) -> RecordError {
         let (path, line, column) = (shown(path), error.line(), error.column());
         RecordError::Refused(format!("{path}, line {line}, column {column}: {}", reason(error)))
     }
 
     /// The same of a record that was upgraded from an older version first.
-    pub(crate) fn upgraded(path: &Path, version: u64, error: &serde_json::Error) -> RecordError {
+    pub fn upgraded(path: &Path, version: u64, error: &serde_json::Error) -> RecordError {
         let (path, why) = (shown(path), reason(error));
         RecordError::Refused(format!("{path}, upgraded from version {version}: {why}"))
     }
@@ -107,11 +107,11 @@ fn reason(error: &serde_json::Error) -> String {
 const QUOTE_LIMIT: usize = 300;
 
 /// The text on one line, and no longer than [`QUOTE_LIMIT`].
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     one_line(text).chars().take(QUOTE_LIMIT).collect::<String>().trim_end().to_string()
 }
 
 /// A path as it is shown in a sentence.
-pub(crate) fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }

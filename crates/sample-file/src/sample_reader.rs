@@ -4,8 +4,8 @@
 //! it would allocate by is checked before: the footer's length, the rows of a group, where each
 //! column lies, and each page's size when it is unpacked.
 
-use super::error::{RecordError, quoted};
-use super::samples::{COLUMNS, GROUP_ROWS, GROUPS, ROUND_ROWS, SCHEMA, VERSION, schema};
+use crate::error::{RecordError, quoted};
+use crate::samples::{COLUMNS, GROUP_ROWS, GROUPS, ROUND_ROWS, SCHEMA, VERSION, schema};
 use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
@@ -32,7 +32,7 @@ const SHORTEST: u64 = 12;
 const TAIL: u64 = 8;
 
 /// Rows by run and round.
-pub(super) type RowsByRound = BTreeMap<(u32, u32), u64>;
+pub type RowsByRound = BTreeMap<(u32, u32), u64>;
 
 /// A `samples.parquet` that is open for reading.
 pub struct SampleReader {
@@ -60,7 +60,7 @@ impl SampleReader {
     }
 
     /// How many rows each round has.
-    pub(super) fn rows_by_round(&self) -> Result<RowsByRound, RecordError> {
+    pub fn rows_by_round(&self) -> Result<RowsByRound, RecordError> {
         let mut rows = RowsByRound::new();
         for meta in self.meta.row_groups() {
             let group = Group { file: &self.file, meta };
@@ -140,7 +140,7 @@ fn decode<T>(
 }
 
 /// The row groups that a footer describes, which stands alone.
-pub(super) fn groups_of(path: &Path, footer: &[u8]) -> Result<Vec<RowGroupMetaData>, RecordError> {
+pub fn groups_of(path: &Path, footer: &[u8]) -> Result<Vec<RowGroupMetaData>, RecordError> {
     let short = || RecordError::samples(path, "a part of its footer is too short");
     let length = footer.len().checked_sub(TAIL as usize).ok_or_else(short)?;
     let read = || ParquetMetaDataReader::decode_metadata(&footer[..length]);

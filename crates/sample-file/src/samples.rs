@@ -3,7 +3,7 @@
 //! Takes [`RoundSamples`] as the rounds end; gives a file that pyarrow, pandas, Polars and DuckDB
 //! read without help. `docs/record.md` describes the columns.
 
-use super::error::RecordError;
+use crate::error::RecordError;
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical};
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -49,7 +49,7 @@ pub const GROUPS: usize = 1 << 13;
 pub const ROW_BYTES_AT_MOST: u64 = 78;
 
 /// The columns as Parquet declares them.
-pub(super) fn schema() -> Result<Arc<Type>, ParquetError> {
+pub fn schema() -> Result<Arc<Type>, ParquetError> {
     let column = |name: &str, physical, repetition| {
         let column = Type::primitive_type_builder(name, physical).with_repetition(repetition);
         column.build().map(Arc::new)
@@ -75,7 +75,7 @@ pub fn created_by() -> String {
 /// million round trips with three stamps each take 12.3 MB so, 18.1 MB with plain stamps, 27.5 MB
 /// with dictionaries. Without these a reader need not trust the size of one, either. Pages are of
 /// the first version since every reader knows them.
-pub(super) fn properties(epoch: &str) -> WriterProperties {
+pub fn properties(epoch: &str) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by(created_by())
@@ -139,7 +139,7 @@ impl<W: Write + Send> SampleWriter<W> {
 
     /// Hands what was added to the sink; how many bytes it has now, and a footer of the row groups
     /// since the last time alone.
-    pub(super) fn save(&mut self) -> Result<(u64, Vec<u8>), RecordError> {
+    pub fn save(&mut self) -> Result<(u64, Vec<u8>), RecordError> {
         self.file.flush().map_err(|e| RecordError::writing(&self.path, e))?;
         let groups = self.file.flushed_row_groups();
         let new = groups.get(self.saved..).unwrap_or_default();
@@ -170,7 +170,7 @@ impl<W: Write + Send> SampleWriter<W> {
 }
 
 /// The footer of a file with these row groups.
-pub(super) fn footer(
+pub fn footer(
     groups: &[RowGroupMetaData],
     properties: &WriterProperties,
 ) -> Result<Vec<u8>, ParquetError> {
