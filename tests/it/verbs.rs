@@ -22,8 +22,8 @@ use std::time::Duration;
 use wiregauge::transport::TransportKind;
 use wiregauge_test_support::bounded::{LIMIT, Running, output, start, until};
 
-/// A study of many cases ends within this, where other programs load the machine.
-const STUDY_LIMIT: Duration = Duration::from_secs(900);
+/// Longest run of the program: an emulated processor that shares its host takes minutes.
+const RUN_LIMIT: Duration = Duration::from_secs(900);
 
 fn program() -> Command {
     // Inside another machine the program lies where the test was built, or where this says.
@@ -44,9 +44,14 @@ fn run(words: &str) -> Output {
     let scratch = scratch();
     let mut command = program();
     command.current_dir(&scratch).args(words.split_whitespace());
-    let output = output(command.args(["--rounds", "1", "--json"]));
+    let output = run_to_end(command.args(["--rounds", "1", "--json"]));
     let _ = std::fs::remove_dir_all(&scratch);
     output
+}
+
+/// Runs the program to its end, within [`RUN_LIMIT`].
+fn run_to_end(command: &mut Command) -> Output {
+    start(command).end(RUN_LIMIT)
 }
 
 fn scratch() -> PathBuf {
@@ -74,7 +79,7 @@ fn records_of(mut command: Command, commands: &[impl AsRef<str>]) -> Vec<Value> 
     let scratch = scratch();
     std::fs::write(scratch.join("study.toml"), study(commands)).unwrap();
     command.current_dir(&scratch).args(["run", "study.toml", "--json"]);
-    let output = start(&mut command).end(STUDY_LIMIT);
+    let output = run_to_end(&mut command);
     let _ = std::fs::remove_dir_all(&scratch);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");

@@ -4,7 +4,7 @@
 //! that memory by its address.
 
 use super::refusals::assert_refused;
-use super::{counts, granted, has_device, program};
+use super::{counts, granted, has_device, program, run_to_end};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -105,7 +105,7 @@ impl Fakes {
         if !more.is_empty() {
             command.env(more, "1");
         }
-        let ended = output(&mut command);
+        let ended = run_to_end(&mut command);
         let told = String::from_utf8_lossy(&ended.stderr).into_owned();
         let record = match ended.status.success() {
             true => Ok(serde_json::from_slice(&ended.stdout).unwrap()),

@@ -3,7 +3,7 @@
 //! only that the calls, their order and their arguments are those of the published interfaces.
 
 use super::refusals::assert_refused;
-use super::{counts, has_device, program, records_of};
+use super::{counts, has_device, program, records_of, run_to_end};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -49,7 +49,7 @@ impl Providers {
         let mut command = self.program(service);
         command.current_dir(&self.0).args(words.split_whitespace());
         command.args(["--transport", "verbs", "--service", service, "--rounds", "1", "--json"]);
-        let ended = output(&mut command);
+        let ended = run_to_end(&mut command);
         assert!(!ended.status.success(), "{service} {words}");
         String::from_utf8_lossy(&ended.stderr).into_owned()
     }

@@ -1,9 +1,8 @@
 //! What is granted to the shipped studies is what their sources had: by a device, and by sockets,
 //! which need none.
 
-use super::{has_device, program};
+use super::{has_device, program, run_to_end};
 use serde_json::Value;
-use wiregauge_test_support::bounded::output;
 
 fn sources() -> Vec<Value> {
     let texts = [
@@ -184,7 +183,7 @@ fn record(Part(study, only, replaced): &Part) -> Value {
     if !only.is_empty() {
         command.args(["--only", *only]);
     }
-    let output = output(&mut command);
+    let output = run_to_end(&mut command);
     let _ = std::fs::remove_dir_all(&scratch);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{study}: {told}");
