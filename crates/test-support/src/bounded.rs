@@ -182,6 +182,12 @@ pub fn output(command: &mut Command) -> Output {
 /// the test. It is the last resort: a thread that hangs in a call cannot be ended.
 pub struct Bound(#[allow(dead_code)] Sender<()>);
 
+impl Default for Bound {
+    fn default() -> Bound {
+        Bound::new()
+    }
+}
+
 impl Bound {
     pub fn new() -> Bound {
         let thread = std::thread::current();
