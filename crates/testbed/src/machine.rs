@@ -148,8 +148,8 @@ impl Machine {
     }
 }
 
-/// Command line of the kernel. It would wait a moment for ticks of its timer, and panics ("IO-APIC
-/// + timer doesn't work!") where a busy host emulates none in that. Its watchdog reports a lockup
+/// Command line of the kernel. It would wait a moment for ticks of its timer, and panic if a busy
+/// host emulates none meanwhile ("IO-APIC + timer doesn't work!"). Its watchdog reports a lockup
 /// after twice its threshold.
 const KERNEL_LINE: &str =
     "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check watchdog_thresh=4";
