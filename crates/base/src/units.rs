@@ -19,7 +19,7 @@ pub struct Bytes(pub u64);
 
 /// A length of time in nanoseconds, as a person asks for it (`--time 2s`, `--pause 10us`).
 ///
-/// Measured times are not of this type: see [`wiregauge_clock`].
+/// Measured times are not of this type: see the package `clock`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Span(pub u64);

@@ -106,7 +106,7 @@ fn reason(error: &serde_json::Error) -> String {
 /// Longest text from a file or a library that is repeated in a sentence: a terminal's few lines.
 const QUOTE_LIMIT: usize = 300;
 
-/// The text on one line, and no longer than [`QUOTE_LIMIT`].
+/// The text on one line, cut at `QUOTE_LIMIT`.
 pub fn quoted(text: &str) -> String {
     one_line(text).chars().take(QUOTE_LIMIT).collect::<String>().trim_end().to_string()
 }

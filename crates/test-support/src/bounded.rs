@@ -178,7 +178,7 @@ pub fn output(command: &mut Command) -> Output {
     start(command).end(LIMIT)
 }
 
-/// While this lives, the test must end within [`TEST_LIMIT`]; else the whole program ends and names
+/// While this lives, the test must end within `TEST_LIMIT`; else the whole program ends and names
 /// the test. It is the last resort: a thread that hangs in a call cannot be ended.
 pub struct Bound(#[allow(dead_code)] Sender<()>);
 

@@ -104,7 +104,7 @@ pub struct OptionDef {
     /// Whether it is everything from the first word that is no option.
     pub is_rest: bool,
     /// Whether each end may have a value of its own: the client's and the server's with a comma
-    /// between ([`PerEnd`](wiregauge_transport::per_end::PerEnd)).
+    /// between (`PerEnd` of the package `transport`).
     pub is_per_end: bool,
     /// Options that it cannot be given with.
     pub excludes: &'static [&'static str],
