@@ -1,8 +1,8 @@
 //! What is granted to the shipped studies is what their sources had: by a device, and by sockets,
 //! which need none.
 
-use super::bounded::output;
-use super::{has_device, program};
+use super::bounded::start;
+use super::{STUDY_LIMIT, has_device, program};
 use serde_json::Value;
 
 fn sources() -> Vec<Value> {
@@ -184,7 +184,7 @@ fn record(Part(study, only, replaced): &Part) -> Value {
     if !only.is_empty() {
         command.args(["--only", *only]);
     }
-    let output = output(&mut command);
+    let output = start(&mut command).end(STUDY_LIMIT);
     let _ = std::fs::remove_dir_all(&scratch);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{study}: {told}");
