@@ -356,7 +356,7 @@ fn one_way_has_the_four_stamps_in_their_order() {
         return;
     }
     let record = record(
-        "oneway --transport verbs --wait block --size 32 --count 100 --stamp-send --signal-every 1",
+        "oneway --transport verbs --wait block --size 32 --count 200 --stamp-send --signal-every 1",
     );
     let figures = record["runs"][0]["figures"].as_array().unwrap();
     let summary = |metric: &str| {
@@ -364,24 +364,25 @@ fn one_way_has_the_four_stamps_in_their_order() {
         figure.map(|figure| &figure["summary"])
     };
     let count = |metric| summary(metric).map_or(0, |summary| summary["count"].as_u64().unwrap());
-    assert_eq!((count("one_way"), count("complete")), (100, 100));
+    assert_eq!((count("one_way"), count("complete")), (200, 200));
     // Here a third thread shares two CPUs: not every message has a time of its own.
     let warnings = record["runs"][0]["warnings"].as_array().unwrap();
     let warned = warnings.iter().any(|warning| warning["kind"] == "never_stamped");
-    assert_eq!(warned, count("transfer") < 100, "{} of 100", count("transfer"));
+    assert_eq!(warned, count("transfer") < 200, "{} of 200", count("transfer"));
     let names: Vec<&str> = figures.iter().map(|f| f["metric"].as_str().unwrap()).collect();
     let p50 = |metric| {
         let quantiles = summary(metric)?["quantiles"].as_array().unwrap();
         quantiles.iter().find(|q| q["p"] == 0.5)?["value"].as_f64()
     };
-    match p50("transfer") {
-        // The first time is written just before the submit, a thread's later.
-        Some(transfer) => {
-            assert_eq!(names, ["one_way", "transfer", "complete"]);
-            let one_way = p50("one_way").unwrap();
-            assert!(transfer < one_way + 1e6, "{transfer} ns of {one_way} ns");
-        }
-        None => assert_eq!(names, ["one_way", "complete"]),
+    if summary("transfer").is_some() {
+        assert_eq!(names, ["one_way", "transfer", "complete"]);
+    } else {
+        assert_eq!(names, ["one_way", "complete"]);
+    }
+    // Few messages have no median. A first stamp is written before the submit, a thread's later.
+    if let Some(transfer) = p50("transfer") {
+        let one_way = p50("one_way").unwrap();
+        assert!(transfer < one_way + 1e6, "{transfer} ns of {one_way} ns");
     }
 }
 

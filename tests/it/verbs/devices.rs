@@ -68,7 +68,7 @@ fn each_end_has_the_device_that_it_was_given() {
         assert_eq!(at(record, "server", "device"), "right0", "{more}");
         assert!(!warned(record, "adapter_loopback"), "{more}");
     }
-    let record = record("latency --transport verbs --device left0 --count 60");
+    let record = record("latency --transport verbs --device left0 --count 60 --wait block");
     assert!(warned(&record, "adapter_loopback"), "both ends on one port");
 }
 
@@ -94,7 +94,9 @@ fn every_active_port_is_a_rail_with_figures_of_its_own() {
     let ssh = ssh_to_this_machine(&scratch);
     let binary = program().get_program().to_string_lossy().into_owned();
     let reach = format!("--to far --ssh {} --remote-binary {binary}", ssh.display());
-    for (line, at_once) in [("latency --count 60", "each"), ("bandwidth --time 50ms", "all")] {
+    for (line, at_once) in
+        [("latency --count 60 --wait block", "each"), ("bandwidth --time 50ms --wait block", "all")]
+    {
         let record = record(&format!("{line} --transport verbs {reach} --rails {at_once}"));
         let rails = &record["plan"]["rails"];
         let found = |ports: &Value| -> Vec<String> {
@@ -159,7 +161,9 @@ fn an_attribute_that_the_device_does_not_have_is_warned_of() {
         return;
     }
     // Soft-RoCE takes a service level and has none.
-    let record = record("latency --transport verbs --count 40 --service-level 3 --qp-timeout 15");
+    let record = record(
+        "latency --transport verbs --count 40 --wait block --service-level 3 --qp-timeout 15",
+    );
     assert_eq!(granted(&record, "service_level"), "0");
     let warnings = record["runs"][0]["warnings"].as_array().unwrap();
     let of_kind = |one: &&Value| one["kind"] == "not_granted";

@@ -101,6 +101,10 @@ impl Fakes {
         let mut command = program();
         command.current_dir(&self.0).args(words.split_whitespace()).args(["--rounds", "1"]);
         command.args(["--transport", "verbs", "--json"]);
+        // Ends that spin starve emulated machines.
+        if !words.contains("--wait") {
+            command.args(["--wait", "block"]);
+        }
         command.env("LD_LIBRARY_PATH", &self.0).env("FAKE_CALLS", self.calls());
         if !more.is_empty() {
             command.env(more, "1");
@@ -199,7 +203,7 @@ fn messages_go_from_a_gpu_s_memory_to_a_gpu_s_memory_and_keep_their_numbers() {
     let fakes = Fakes::new();
     let order = "order of arrival";
     for (words, by) in [
-        ("latency --count 40 --memory cuda:0", order),
+        ("latency --count 40 --memory cuda:0 --wait busy", order),
         ("latency --count 40 --memory rocm --wait block --burst 7", order),
         ("oneway --count 40 --memory cuda:0 --burst 5", order),
         ("latency --count 40 --memory cuda:1 --operation send_imm --burst 3", "immediate value"),
