@@ -307,6 +307,10 @@ fn connections_of_a_server_are_granted_the_settings_of_their_source() {
 
 #[test]
 fn connections_of_sockets_are_granted_the_settings_of_their_source() {
+    // They took a tenth of the time of all tests in the emulated machine, and need none.
+    if std::env::var_os("WIREGAUGE_TESTBED").is_some() {
+        return eprintln!("not checked here: the host checks it");
+    }
     each_here(SOCKETS);
 }
 
