@@ -26,7 +26,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wiregauge::explain::{Cause, Explanation, Slow};
 use wiregauge::record::read_record;
-use wiregauge_test_support::bounded::in_one_attempt;
 
 /// Where the kernel may be asked; `None` with the reason.
 fn scratch() -> Option<Scratch> {

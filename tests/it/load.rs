@@ -9,7 +9,6 @@ use wiregauge::pattern::load;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge::sample::{Flags, Sample};
-use wiregauge_test_support::bounded::in_one_attempt;
 
 fn measured(line: &str) -> (Scratch, Record) {
     crate::support::controller::measured("load", line)
@@ -215,10 +214,6 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 #[test]
 fn a_server_that_was_overloaded_answers_as_before_when_it_is_over() {
-    in_one_attempt(an_overload_passes);
-}
-
-fn an_overload_passes() {
     let scratch = Scratch::new();
     // 30 000 requests within 30 ms are more than any server here answers in that time.
     trace(&scratch, &[(0, 300, 2000), (0, 30_000, 1), (3_000_000, 300, 2000)]);
@@ -239,10 +234,6 @@ fn an_overload_passes() {
 
 #[test]
 fn a_stall_of_the_server_is_in_the_response_of_all_that_were_due_meanwhile() {
-    in_one_attempt(a_stall_is_in_the_response);
-}
-
-fn a_stall_is_in_the_response() {
     const STALL: std::time::Duration = std::time::Duration::from_millis(200);
     const RATE: f64 = 2000.0;
     let scratch = Scratch::new();

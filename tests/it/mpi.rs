@@ -8,9 +8,10 @@ use crate::support::program::PROGRAM;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Record;
-use wiregauge_test_support::bounded::{LIMIT, SOON, in_one_attempt, output, until};
+use wiregauge_test_support::bounded::{ForeignFault, LIMIT, SOON, in_spite_of, output, until};
 
 /// In the environment of all processes of a test.
 const MARK: &str = "WIREGAUGE_TEST_MARK";
@@ -238,10 +239,7 @@ fn ranks_measure_on_the_cpus_that_they_were_given() {
             (format!("{bound} -n 2 {PROGRAM} {line}"), given_by(&bound)),
             (format!("taskset -c {cpu} {PROGRAM} {line} --mpirun {program}"), [cpu; 2]),
         ] {
-            // On one CPU with its ranks, mpirun of MPICH 4.0 may poll for ever after they have
-            // ended, with no child and no connection left. It is killed then, and the run is
-            // incomplete.
-            in_one_attempt(|| {
+            in_spite_of(ForeignFault::LauncherPollsForEver, || {
                 let scratch = Scratch::new();
                 let ended = started(&scratch, &line.split(' ').collect::<Vec<_>>()).end();
                 assert_eq!(ended.code, Some(0), "{line}: {ended:?}");

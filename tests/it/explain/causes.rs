@@ -10,16 +10,21 @@ pub struct Hog {
 }
 
 impl Hog {
+    /// Takes the CPU for a millisecond, often enough for a round of a few milliseconds.
     pub fn start(name: &str, cpu: usize) -> Hog {
+        Hog::with_bursts(name, cpu, Duration::from_millis(1), Duration::from_millis(2))
+    }
+
+    /// Takes the CPU for so long, with such pauses.
+    pub fn with_bursts(name: &str, cpu: usize, burst: Duration, pause: Duration) -> Hog {
         let end = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&end);
         let take = move || {
             run_before_others(cpu);
             while !told.load(Ordering::Relaxed) {
-                let until = Instant::now() + Duration::from_millis(1);
+                let until = Instant::now() + burst;
                 while Instant::now() < until {}
-                // Often enough for a round of a few milliseconds.
-                std::thread::sleep(Duration::from_millis(2));
+                std::thread::sleep(pause);
             }
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(take).unwrap();
@@ -40,14 +45,12 @@ impl Drop for Hog {
 fn a_task_on_the_cpu_of_an_end_is_named() {
     let Some(scratch) = scratch() else { return };
     scratch.run_behind(&FIRST);
-    in_one_attempt(|| {
-        let name = "wg-hog";
-        let _hog = Hog::start(name, 1);
-        let line = "latency --transport tcp --wait busy --cpus 0,1 --count 20000 --rounds 2";
-        let found = explain(&scratch, line);
-        check(&found);
-        assert!(named(&found.slow, Cause::Task, name) > 0, "{:?}", found.slow);
-    });
+    let name = "wg-hog";
+    let _hog = Hog::start(name, 1);
+    let line = "latency --transport tcp --wait busy --cpus 0,1 --count 20000 --rounds 2";
+    let found = explain(&scratch, line);
+    check(&found);
+    assert!(named(&found.slow, Cause::Task, name) > 0, "{:?}", found.slow);
 }
 
 /// Before all tasks of the usual priority: what else runs on this machine makes no message slow.
@@ -60,9 +63,30 @@ fn run_before_others(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set).unwrap();
+    take_priority();
+}
+
+/// Has this thread run at [`BEFORE`].
+fn take_priority() {
     let thread = gettid().as_raw_nonzero().to_string();
     let [chrt, policy, priority] = BEFORE;
     Command::new(chrt).args([policy, "-p", priority, &thread]).status().unwrap();
+}
+
+/// Stops an end of the run again and again for a moment, once it measures; from a thread that no
+/// end of the run keeps from its CPU.
+pub fn stop_now_and_then(controller: &Controller) {
+    take_priority();
+    controller.await_messages(2000);
+    let agent = controller.agents()[0];
+    for _ in 0..20 {
+        agent.signal(Signal::STOP);
+        std::thread::sleep(Duration::from_micros(250));
+        agent.signal(Signal::CONT);
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    let thread = gettid().as_raw_nonzero().to_string();
+    Command::new("chrt").args(["-o", "-p", "0", &thread]).status().unwrap();
 }
 
 /// A thread that now and then has thousands of timers of a CPU run out at once.
@@ -90,20 +114,18 @@ fn a_storm_of_timer_interrupts_is_named() {
     scratch.run_behind(&FIRST);
     let by_timer = |found: &Explanation| named(&found.slow, Cause::Timer, "on CPU 1");
     let line = "latency --transport tcp --wait busy --cpus 0,1 --count 30000 --rounds 1";
-    in_one_attempt(|| {
-        let quiet = explain(&scratch, line);
-        let end = AtomicBool::new(false);
-        let found = std::thread::scope(|scope| {
-            scope.spawn(|| storm_of_timers(1, &end));
-            let found = catch_unwind(AssertUnwindSafe(|| explain(&scratch, line)));
-            end.store(true, Ordering::Relaxed);
-            found
-        });
-        let found = found.unwrap_or_else(|panic| resume_unwind(panic));
-        check(&found);
-        let (with, without) = (by_timer(&found), by_timer(&quiet));
-        assert!(with > 2 * without + 5, "{without} without: {:?}", found.slow);
+    let quiet = explain(&scratch, line);
+    let end = AtomicBool::new(false);
+    let found = std::thread::scope(|scope| {
+        scope.spawn(|| storm_of_timers(1, &end));
+        let found = catch_unwind(AssertUnwindSafe(|| explain(&scratch, line)));
+        end.store(true, Ordering::Relaxed);
+        found
     });
+    let found = found.unwrap_or_else(|panic| resume_unwind(panic));
+    check(&found);
+    let (with, without) = (by_timer(&found), by_timer(&quiet));
+    assert!(with > 2 * without + 5, "{without} without: {:?}", found.slow);
 }
 
 /// A run beside which the network works for others; CPU 1 takes the packets of these devices.
@@ -153,66 +175,61 @@ fn has_python() -> bool {
 #[test]
 fn work_that_the_network_does_on_the_cpu_for_others_is_named() {
     let Some(scratch) = scratch().filter(|_| has_python()) else { return };
-    in_one_attempt(|| {
-        let found = beside_a_flood(&scratch, "wg1");
-        assert!(named(&found.slow, Cause::Softirq, "NET_RX on CPU 1") > 0, "{:?}", found.slow);
-    });
+    let found = beside_a_flood(&scratch, "wg1");
+    assert!(named(&found.slow, Cause::Softirq, "NET_RX on CPU 1") > 0, "{:?}", found.slow);
 }
 
 #[test]
 fn work_for_others_that_a_packet_of_ours_waits_for_in_one_softirq_is_named() {
     let Some(scratch) = scratch().filter(|_| has_python()) else { return };
-    in_one_attempt(|| {
-        // Those of the run are put behind the others in the backlog of the CPU.
-        let found = beside_a_flood(&scratch, "wg1 lo");
-        let by_others = named(&found.slow, Cause::Softirq, "NET_RX on CPU 1");
-        let gaps = named(&found.slow, Cause::Gap, "");
-        assert!(by_others > 2 * gaps && by_others * 2 > found.slow.count, "{:?}", found.slow);
-    });
+    // Those of the run are put behind the others in the backlog of the CPU.
+    let found = beside_a_flood(&scratch, "wg1 lo");
+    let by_others = named(&found.slow, Cause::Softirq, "NET_RX on CPU 1");
+    let gaps = named(&found.slow, Cause::Gap, "");
+    assert!(by_others > 2 * gaps && by_others * 2 > found.slow.count, "{:?}", found.slow);
 }
 
 #[test]
 fn a_full_socket_buffer_and_a_generator_that_cannot_keep_its_rate_are_named() {
     let Some(scratch) = scratch() else { return };
     scratch.run_behind(&FIRST);
-    in_one_attempt(|| {
-        let line = "oneway --transport tcp --wait block --size 16KiB --outstanding 8";
-        let line = format!("{line} --send-buffer 32KiB --count 2000 --rounds 1");
-        let found = explain(&scratch, &line);
-        check(&found);
-        assert!(named(&found.slow, Cause::Ahead, "full send buffer") > 0, "{:?}", found.slow);
-        assert_eq!(named(&found.slow, Cause::Generator, ""), 0, "{:?}", found.slow);
-        // No CPU sends two million messages of this size a second.
-        let line = "oneway --transport tcp --rate 2M --size 1KiB --count 20000 --rounds 1";
-        let found = explain(&scratch, line);
-        check(&found);
-        let late = named(&found.slow, Cause::Generator, "busy with other messages");
-        assert!(late * 2 > found.slow.count, "{:?}", found.slow);
-    });
+    let line = "oneway --transport tcp --wait block --size 16KiB --outstanding 8";
+    let line = format!("{line} --send-buffer 32KiB --count 2000 --rounds 1");
+    let found = explain(&scratch, &line);
+    check(&found);
+    assert!(named(&found.slow, Cause::Ahead, "full send buffer") > 0, "{:?}", found.slow);
+    assert_eq!(named(&found.slow, Cause::Generator, ""), 0, "{:?}", found.slow);
+    // No CPU sends two million messages of this size a second.
+    let line = "oneway --transport tcp --rate 2M --size 1KiB --count 20000 --rounds 1";
+    let found = explain(&scratch, line);
+    check(&found);
+    let late = named(&found.slow, Cause::Generator, "busy with other messages");
+    assert!(late * 2 > found.slow.count, "{:?}", found.slow);
 }
 
 #[test]
 fn a_full_receive_buffer_is_named() {
     let Some(scratch) = scratch() else { return };
     scratch.run_behind(&FIRST);
-    // On one CPU the sender fills the buffer before the receiver runs, whatever else does.
+    // It keeps the receiver from its CPU for longer than a buffer takes to fill, and than other
+    // things make a message wait.
+    let burst = Duration::from_millis(5);
+    let _hog = Hog::with_bursts("wg-hog", 1, burst, burst);
     for line in [
         "tcp --size 16KiB --receive-buffer 16KiB --wait block",
-        "unix --size 16KiB --cpus 1,1 --wait block",
-        // The sender polls, and the receiver copies more than it does.
+        "unix --size 16KiB --wait block",
         "unix --size 16KiB --check",
         "unixgram --size 16KiB --check",
     ] {
-        in_one_attempt(|| {
-            let how = "--outstanding 64 --count 3000 --rounds 1";
-            let found = explain(&scratch, &format!("oneway --transport {line} {how}"));
-            check(&found);
-            // TCP may have it in its own buffer, or not take it since that is full too.
-            let is_of_buffer = |who: &str| who.ends_with("full receive buffer of the server");
-            let own = found.slow.causes.iter().filter(|(one, _)| is_of_buffer(&one.who));
-            let messages: u64 = own.map(|(_, number)| number).sum();
-            assert!(messages > 0, "{line}: {:?}", found.slow);
-        });
+        let how = "--cpus 0,1 --outstanding 64 --count 3000 --rounds 1";
+        let found = explain(&scratch, &format!("oneway --transport {line} {how}"));
+        // A poller finds many messages before their sender announces them.
+        check_sums(&found);
+        // TCP may have it in its own buffer, or not take it since that is full too.
+        let is_of_buffer = |who: &str| who.ends_with("full receive buffer of the server");
+        let own = found.slow.causes.iter().filter(|(one, _)| is_of_buffer(&one.who));
+        let messages: u64 = own.map(|(_, number)| number).sum();
+        assert!(messages > 0, "{line}: {:?}", found.slow);
     }
 }
 
@@ -220,41 +237,29 @@ fn a_full_receive_buffer_is_named() {
 fn a_task_on_the_cpu_of_a_poller_in_memory_is_named() {
     let Some(scratch) = scratch() else { return };
     scratch.run_behind(&FIRST);
-    in_one_attempt(|| {
-        let name = "wg-hog";
-        let _hog = Hog::start(name, 1);
-        let line = "latency --transport shm --wait busy --cpus 0,1 --count 100000 --rounds 1";
-        let found = explain(&scratch, line);
-        check(&found);
-        let slowest = &found.slowest[0];
-        assert_eq!(slowest.cause.cause, Cause::Task, "{slowest:?}");
-        assert!(named(&found.slow, Cause::Task, name) > 0, "{:?}", found.slow);
-    });
+    let name = "wg-hog";
+    let _hog = Hog::start(name, 1);
+    let line = "latency --transport shm --wait busy --cpus 0,1 --count 100000 --rounds 1";
+    let found = explain(&scratch, line);
+    check(&found);
+    let slowest = &found.slowest[0];
+    assert_eq!(slowest.cause.cause, Cause::Task, "{slowest:?}");
+    assert!(named(&found.slow, Cause::Task, name) > 0, "{:?}", found.slow);
 }
 
 #[test]
 fn a_process_that_was_stopped_for_a_moment_is_named() {
     let Some(scratch) = scratch() else { return };
-    in_one_attempt(|| {
-        let line =
-            "explain latency --transport tcp --wait busy --count 100000 --rounds 1 --out run";
-        let controller = Controller::start(&scratch, &words(line));
-        // The traced round is one of the two.
-        for _ in 0..2 {
-            controller.await_messages(2000);
-            for _ in 0..20 {
-                for agent in controller.agents().iter().take(1) {
-                    agent.signal(Signal::STOP);
-                    std::thread::sleep(Duration::from_micros(250));
-                    agent.signal(Signal::CONT);
-                }
-                std::thread::sleep(Duration::from_millis(3));
-            }
-        }
-        let found = explained(&scratch, &controller.end());
-        check(&found);
-        assert!(named(&found.slow, Cause::Stopped, "") > 0, "{:?}", found.slow);
-    });
+    scratch.run_behind(&FIRST);
+    let line = "explain latency --transport tcp --wait busy --count 100000 --rounds 1 --out run";
+    let controller = Controller::start(&scratch, &words(line));
+    // The traced round is one of the two.
+    for _ in 0..2 {
+        stop_now_and_then(&controller);
+    }
+    let found = explained(&scratch, &controller.end());
+    check(&found);
+    assert!(named(&found.slow, Cause::Stopped, "") > 0, "{:?}", found.slow);
 }
 
 #[test]
@@ -267,14 +272,14 @@ fn a_packet_that_waits_in_the_queue_of_its_device_is_named() {
     let line = "explain latency --transport tcp --wait busy --count 40000 --rounds 1 --out run";
     let script = format!(
         "ip link set lo up; tc qdisc add dev lo root tbf rate 10gbit burst 1mb limit 1mb; \
-         (while :; do {slow}; {fast}; done) & shaper=$!; {program} {line}; code=$?; \
-         kill $shaper; exit $code"
+         {before} sh -c 'while :; do {slow}; {fast}; done' & shaper=$!; \
+         {first} {program} {line}; code=$?; kill $shaper; exit $code",
+        before = BEFORE.join(" "),
+        first = FIRST.join(" "),
     );
-    in_one_attempt(|| {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-c", &script]);
-        let found = explained(&scratch, &Controller::of(&scratch, command).end());
-        check(&found);
-        assert!(named(&found.slow, Cause::Qdisc, "") > 0, "{:?}", found.slow);
-    });
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", &script]);
+    let found = explained(&scratch, &Controller::of(&scratch, command).end());
+    check(&found);
+    assert!(named(&found.slow, Cause::Qdisc, "") > 0, "{:?}", found.slow);
 }
