@@ -63,6 +63,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
         schema: SCHEMA.to_owned(),
         version: VERSION,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
+        program_sha256: String::new(),
         command: vec!["wiregauge".to_owned(), name.to_owned(), "--time".into(), "200ms".into()],
         started: "2026-01-02T03:04:05Z".to_owned(),
         finished: "2026-01-02T03:05:11Z".to_owned(),

@@ -270,7 +270,7 @@ pub fn writer(
         (Some(path), _) => Some(RunDirectory::create(path, need)?),
         (None, false) => {
             let base = Path::new(DEFAULT_BASE);
-            Some(RunDirectory::create_named(base, word, jiff::Timestamp::now(), need)?)
+            Some(RunDirectory::create_named(base, word, wiregauge_base::wall_clock::now(), need)?)
         }
     })
 }

@@ -6,15 +6,15 @@ use crate::host;
 use crate::pattern::registry;
 use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
+use crate::remote::program::AgentProgram;
 use crate::run::RunContext;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// This program's file.
-pub fn program() -> Result<PathBuf, CommandError> {
-    std::env::current_exe()
+/// This program.
+pub fn program() -> Result<AgentProgram, CommandError> {
+    AgentProgram::own()
         .map_err(|error| CommandError::Unable(format!("finding this program's file: {error}")))
 }
 

@@ -133,7 +133,7 @@ fn instead(name: &str, step: Step, message: FromAgent) -> Attack {
 fn out_of_order(step: Step) -> Vec<Attack> {
     let sentence = OBEYED.repeat(20_000);
     let refused = FromAgent::Refused { wrong_use: false, sentence };
-    let welcome = FromAgent::Welcome { pid: 1, tool: OBEYED.into() };
+    let welcome = FromAgent::Welcome { pid: 1, tool: OBEYED.into(), program: None };
     let address = "192.0.2.1:9".parse().unwrap();
     vec![
         instead("a long refusal", step, refused),

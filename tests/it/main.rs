@@ -15,6 +15,7 @@ mod compare;
 mod conformance;
 mod coverage;
 mod doctor;
+mod evidence;
 mod exchange;
 mod explain;
 mod export;

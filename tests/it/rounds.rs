@@ -1,6 +1,5 @@
 //! Whole rounds with real processes: every transport, pattern and wait mode, short.
 
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use wiregauge::clock::exchange::Local;
 use wiregauge::clock::{Source, Ticks, Timebase};
@@ -8,6 +7,7 @@ use wiregauge::loops::Ended;
 use wiregauge::pattern::bandwidth::Direction;
 use wiregauge::pattern::{bandwidth, latency, oneway, registry};
 use wiregauge::plan::{Case, PatternRef, Request, Topology, Wait};
+use wiregauge::remote::program::{AgentProgram, Programs};
 use wiregauge::run::RunContext;
 use wiregauge::run::conditions::Conditions;
 use wiregauge::run::round::{self, RoundResult};
@@ -55,7 +55,7 @@ fn play(case: &Case) -> RoundResult {
     let _bound = bounded::Bound::new();
     let interrupted = AtomicBool::new(false);
     let context = RunContext {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_wiregauge")),
+        program: AgentProgram::Other(env!("CARGO_BIN_EXE_wiregauge").into()),
         command: Vec::new(),
         clock: None,
         interrupted: &interrupted,
@@ -69,7 +69,8 @@ fn play(case: &Case) -> RoundResult {
     let conditions = Conditions {
         run: 1,
         context: &context,
-        program: &context.program,
+        program: context.program.clone(),
+        programs: Programs::default(),
         clocks: Vec::new(),
         residents: Default::default(),
         rails: None,

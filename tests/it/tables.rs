@@ -43,6 +43,7 @@ fn record(plan: Plan) -> Record {
         sha256: String::new(),
         version: VERSION,
         tool: "0.1.0".into(),
+        program_sha256: String::new(),
         command: vec!["wiregauge".into()],
         started: "2026-11-21T05:52:43Z".into(),
         finished: "2026-11-21T05:52:58Z".into(),

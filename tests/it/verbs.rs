@@ -367,8 +367,11 @@ fn one_way_has_the_four_stamps_in_their_order() {
     assert_eq!((count("one_way"), count("complete")), (200, 200));
     // Here a third thread shares two CPUs: not every message has a time of its own.
     let warnings = record["runs"][0]["warnings"].as_array().unwrap();
-    let warned = warnings.iter().any(|warning| warning["kind"] == "never_stamped");
-    assert_eq!(warned, count("transfer") < 200, "{} of 200", count("transfer"));
+    let warned = |kind: &str| warnings.iter().any(|warning| warning["kind"] == kind);
+    let is_severe = count("transfer") < 180;
+    assert_eq!(warned("few_stamped"), is_severe, "{} of 200", count("transfer"));
+    let is_less = (180..200).contains(&count("transfer"));
+    assert_eq!(warned("never_stamped"), is_less, "{} of 200", count("transfer"));
     let names: Vec<&str> = figures.iter().map(|f| f["metric"].as_str().unwrap()).collect();
     let p50 = |metric| {
         let quantiles = summary(metric)?["quantiles"].as_array().unwrap();

@@ -281,6 +281,7 @@ impl RunSoFar {
             }
         }
         self.drop_figures_below_clock_bound(&mut figures);
+        self.drop_figure_of_few_stamped(&mut figures);
         let has_rates = !self.analysis.rates(&self.case).is_empty();
         let mut rates = if has_rates { self.analysis.rate_figures(&self) } else { Vec::new() };
         self.warn(&figures, &rates, plan);

@@ -6,6 +6,7 @@
 pub mod client_hosts;
 pub mod counts;
 pub mod cpus;
+mod evidence;
 pub mod figures;
 pub mod fixtures;
 pub mod impact;

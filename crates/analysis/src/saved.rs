@@ -3,6 +3,7 @@
 use crate::figures::method_notes;
 use crate::pattern::RunSoFar;
 use std::mem;
+use wiregauge_base::wall_clock;
 use wiregauge_figures::record::journal::SavedRound;
 use wiregauge_figures::record::schema::{CaseRecord, Counts, RateFigure, RecordedWarning, Run};
 use wiregauge_plan::Plan;
@@ -52,7 +53,7 @@ impl RunSoFar {
         Some(SavedRound {
             run: self.index as u32,
             round,
-            at: jiff::Timestamp::now().to_string(),
+            at: wall_clock::now().to_string(),
             metrics: metrics.filter(|metric| self.series.contains_key(metric)).collect(),
             rates,
             warnings: RecordedWarning::each_once(new),

@@ -21,6 +21,10 @@ const LATENESS_ALLOWED_NS: f64 = 1000.0;
 /// What happens to no more than this share of the messages, or of the time, lies beyond p99: it is
 /// counted, and warned of where it is more. The noise of a CPU is judged by the same share.
 const TAIL_SHARE: f64 = 0.01;
+/// A larger share of messages without a time at which they were sent is severe.
+const UNSTAMPED_SEVERE: f64 = 0.1;
+/// From a larger share on there is no figure of the others.
+const UNSTAMPED_DROPPED: f64 = 0.5;
 /// The share of rounds that have a state, which rounds are to show: one in three nearly.
 const RARE_STATE: f64 = 0.3;
 
@@ -79,9 +83,7 @@ impl RunSoFar {
             found.extend(self.not_on_the_wire());
             found.extend(self.adapter_loopback());
         }
-        found.extend(
-            [Role::Client, Role::Server].into_iter().filter_map(|end| self.not_granted(end)),
-        );
+        found.extend(self.evidence_warnings());
         found.extend(self.never_stamped());
         let kept: u64 = self.rounds.iter().map(|round| round.samples).sum();
         let count: u64 = self.rounds.iter().map(|round| round.samples_in_histogram_only).sum();
@@ -151,24 +153,35 @@ impl RunSoFar {
         (client == server).then_some(Warning::AdapterLoopback { port: client })
     }
 
-    /// Whether the device of an end gives back another attribute than was asked for.
-    fn not_granted(&self, end: Role) -> Option<Warning> {
-        let round = self.rounds.first()?;
-        let granted = &end.pick(&round.client, &round.server).effective_settings;
-        let (option, asked, has) = self.case.settings.not_granted(end, granted)?;
-        Some(Warning::NotGranted { role: end.name(), option, asked, has })
+    /// Returns a warning about messages that arrived and have no time of their own at which they
+    /// were sent.
+    fn never_stamped(&self) -> Option<Warning> {
+        let (count, of) = self.unstamped().filter(|(count, _)| *count > 0)?;
+        Some(if share(count, of) > UNSTAMPED_SEVERE {
+            Warning::FewStamped { count, of }
+        } else {
+            Warning::NeverStamped { count, of }
+        })
     }
 
-    /// How many messages that arrived have no time of their own at which they were sent.
-    fn never_stamped(&self) -> Option<Warning> {
+    /// Returns how many messages that arrived have no time at which they were sent, and of how
+    /// many; `None`: such times were not asked for.
+    fn unstamped(&self) -> Option<(u64, u64)> {
         let count = |metric| {
             let series = self.series.get(&metric).map_or(&[][..], Vec::as_slice);
             series.iter().map(|round| round.len() as u64).sum::<u64>()
         };
-        let (all, stamped) = (count(Metric::OneWay), count(Metric::Transfer));
+        let all = count(Metric::OneWay);
         let is_asked = self.case.settings.stamps_send();
-        (is_asked && stamped < all)
-            .then_some(Warning::NeverStamped { count: all - stamped, of: all })
+        is_asked.then(|| (all.saturating_sub(count(Metric::Transfer)), all))
+    }
+
+    /// Drops the figure of messages of which most have no time at which they were sent: those that
+    /// have one are not like the others.
+    pub fn drop_figure_of_few_stamped(&self, figures: &mut Vec<Figure>) {
+        let is_of_few =
+            self.unstamped().is_some_and(|(count, of)| share(count, of) > UNSTAMPED_DROPPED);
+        figures.retain(|figure| !is_of_few || figure.metric != Metric::Transfer);
     }
 
     /// What the processes suffered.

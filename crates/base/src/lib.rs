@@ -16,4 +16,5 @@ macro_rules! ensure {
 
 pub mod options;
 pub mod units;
+pub mod wall_clock;
 pub mod warning;

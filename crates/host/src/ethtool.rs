@@ -25,6 +25,11 @@ const REQUEST_DUMP: u16 = 0x301;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const ATTRIBUTE_KIND: u16 = 1;
+/// `struct tc_stats`, and the place of its `drops`.
+const ATTRIBUTE_STATS: u16 = 3;
+const DROPS_AT: usize = 12;
+/// TC_H_ROOT of include/uapi/linux/pkt_sched.h: the parent of a root.
+const ROOT: u32 = 0xffff_ffff;
 /// Bytes of the head of a message, and of what follows it in one of a qdisc.
 const HEAD: usize = 16;
 const OF_QDISC: usize = 20;
@@ -133,50 +138,84 @@ fn firmware(socket: &OwnedFd, name: &str) -> Option<String> {
     (!text.is_empty() && text != "N/A").then_some(text)
 }
 
-/// The queueing disciplines of all interfaces: the interface's number, and the kind.
-pub fn qdiscs() -> Vec<(u32, String)> {
-    let asked = || -> nix::Result<Vec<(u32, String)>> {
-        let (family, kind) = (AddressFamily::Netlink, SockType::Raw);
-        let protocol = SockProtocol::NetlinkRoute;
-        let socket = socket(family, kind, SockFlag::SOCK_CLOEXEC, protocol)?;
-        let mut request = [0u8; HEAD + OF_QDISC];
-        request[0..4].copy_from_slice(&((HEAD + OF_QDISC) as u32).to_ne_bytes());
-        request[4..6].copy_from_slice(&GET_QDISC.to_ne_bytes());
-        request[6..8].copy_from_slice(&REQUEST_DUMP.to_ne_bytes());
-        let kernel = NetlinkAddr::new(0, 0);
-        sendto(socket.as_raw_fd(), &request, &kernel, MsgFlags::empty())?;
-        let mut part = vec![0u8; PART];
-        let mut all = Vec::new();
-        for _ in 0..PARTS {
-            // A dump has its next part ready, so nothing waits for one that never comes.
-            let length = recv(socket.as_raw_fd(), &mut part, MsgFlags::MSG_DONTWAIT)?;
-            if length == 0 || read_qdiscs(&part[..length], &mut all) {
-                break;
-            }
-        }
-        Ok(all)
-    };
-    asked().unwrap_or_default()
+/// A queueing discipline of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qdisc {
+    /// Number of the interface.
+    pub interface: u32,
+    /// Its name, such as `fq_codel`.
+    pub kind: String,
+    /// Marks the one that all packets pass first.
+    pub is_root: bool,
+    /// Packets that it has dropped, with those of the disciplines below it.
+    pub drops: u32,
 }
 
-/// Reads the messages of one part; whether it was the last.
-fn read_qdiscs(part: &[u8], all: &mut Vec<(u32, String)>) -> bool {
+/// Returns the queueing disciplines of all interfaces; none where the kernel does not answer.
+pub fn qdiscs() -> Vec<Qdisc> {
+    dump_qdiscs().unwrap_or_default()
+}
+
+fn dump_qdiscs() -> nix::Result<Vec<Qdisc>> {
+    let protocol = SockProtocol::NetlinkRoute;
+    let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol)?;
+    let mut request = [0u8; HEAD + OF_QDISC];
+    request[0..4].copy_from_slice(&((HEAD + OF_QDISC) as u32).to_ne_bytes());
+    request[4..6].copy_from_slice(&GET_QDISC.to_ne_bytes());
+    request[6..8].copy_from_slice(&REQUEST_DUMP.to_ne_bytes());
+    let kernel = NetlinkAddr::new(0, 0);
+    sendto(socket.as_raw_fd(), &request, &kernel, MsgFlags::empty())?;
+    let mut part = vec![0u8; PART];
+    let mut all = Vec::new();
+    for _ in 0..PARTS {
+        // A dump has its next part ready, so nothing waits for one that never comes.
+        let length = recv(socket.as_raw_fd(), &mut part, MsgFlags::MSG_DONTWAIT)?;
+        if length == 0 || read_qdiscs(&part[..length], &mut all) {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the packets that the disciplines of each interface have dropped: `qdisc.eth0.drops`.
+pub(super) fn qdisc_drops() -> Vec<(String, u64)> {
+    let roots = qdiscs().into_iter().filter(|one| one.is_root);
+    roots
+        .filter_map(|one| {
+            let name = nix::net::if_::if_indextoname(one.interface).ok()?;
+            Some((format!("qdisc.{}.drops", name.to_string_lossy()), one.drops.into()))
+        })
+        .collect()
+}
+
+/// Reads the messages of one part; returns true if it was the last.
+fn read_qdiscs(part: &[u8], all: &mut Vec<Qdisc>) -> bool {
     let mut rest = part;
     while let Some((length, kind)) = head(rest) {
         if [DONE, ERROR].contains(&kind) {
             return true;
         }
         let message = rest.get(HEAD..length).unwrap_or_default();
-        if kind == NEW_QDISC
-            && let Some(interface) = word(message, 4)
-            && let Some(name) = message.get(OF_QDISC..).and_then(kind_of)
-        {
-            all.push((interface, name));
+        if kind == NEW_QDISC {
+            all.extend(read_qdisc(message));
         }
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     // What is no message ends the reading.
     part.len() < HEAD
+}
+
+/// Reads `struct tcmsg` and the attributes behind it.
+fn read_qdisc(message: &[u8]) -> Option<Qdisc> {
+    let attributes = message.get(OF_QDISC..)?;
+    let kind = attribute(attributes, ATTRIBUTE_KIND)?.split(|byte| *byte == 0).next()?;
+    let drops = attribute(attributes, ATTRIBUTE_STATS).and_then(|stats| word(stats, DROPS_AT));
+    Some(Qdisc {
+        interface: word(message, 4)?,
+        kind: String::from_utf8(kind.to_vec()).ok()?,
+        is_root: word(message, 12)? == ROOT,
+        drops: drops.unwrap_or(0),
+    })
 }
 
 /// Length and type of a message that begins here and ends in here.
@@ -190,16 +229,15 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The value of TCA_KIND among attributes.
-fn kind_of(mut attributes: &[u8]) -> Option<String> {
+/// Returns the value of the first attribute of this type.
+fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     while attributes.len() >= 4 {
         let half =
             |at: usize| Some(u16::from_ne_bytes(attributes.get(at..at + 2)?.try_into().ok()?));
         let (length, kind) = (usize::from(half(0)?), half(2)?);
         let value = attributes.get(4..length)?;
-        if kind == ATTRIBUTE_KIND {
-            let text = value.split(|byte| *byte == 0).next().unwrap_or_default();
-            return String::from_utf8(text.to_vec()).ok();
+        if kind == wanted {
+            return Some(value);
         }
         attributes = attributes.get(length.next_multiple_of(4)..)?;
     }
@@ -210,35 +248,48 @@ fn kind_of(mut attributes: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A message of a qdisc of this kind.
-    fn message(interface: u32, kind: &str) -> Vec<u8> {
-        let value = [kind.as_bytes(), &[0]].concat();
-        let mut attribute = [(4 + value.len() as u16).to_ne_bytes(), 1u16.to_ne_bytes()].concat();
-        attribute.extend(&value);
-        attribute.resize(attribute.len().next_multiple_of(4), 0);
-        let length = (HEAD + OF_QDISC + attribute.len()) as u32;
+    /// A message of a root of this kind that has dropped packets.
+    fn message(interface: u32, kind: &str, drops: u32) -> Vec<u8> {
+        let mut attributes = Vec::new();
+        let stats = [&[0; DROPS_AT][..], &drops.to_ne_bytes(), &[0; 20]].concat();
+        for (value, of) in [([kind.as_bytes(), &[0]].concat(), 1u16), (stats, ATTRIBUTE_STATS)] {
+            attributes.extend((4 + value.len() as u16).to_ne_bytes());
+            attributes.extend(of.to_ne_bytes());
+            attributes.extend(&value);
+            attributes.resize(attributes.len().next_multiple_of(4), 0);
+        }
+        let length = (HEAD + OF_QDISC + attributes.len()) as u32;
         let mut all = length.to_ne_bytes().to_vec();
         all.extend(NEW_QDISC.to_ne_bytes());
         all.resize(HEAD + 4, 0);
         all.extend(interface.to_ne_bytes());
+        all.resize(HEAD + 12, 0);
+        all.extend(ROOT.to_ne_bytes());
         all.resize(HEAD + OF_QDISC, 0);
-        all.extend(attribute);
+        all.extend(attributes);
         all
     }
 
     #[test]
-    fn the_kinds_of_all_qdiscs_are_read_until_the_last_message() {
+    fn all_qdiscs_are_read_until_the_last_message() {
         let done = [&16u32.to_ne_bytes()[..], &DONE.to_ne_bytes(), &[0; 10]].concat();
         let mut all = Vec::new();
-        assert!(!read_qdiscs(&[message(1, "noqueue"), message(2, "fq_codel")].concat(), &mut all));
-        assert!(read_qdiscs(&[message(3, "netem"), done].concat(), &mut all));
-        let named = |number, kind: &str| (number, kind.to_owned());
-        assert_eq!(all, [named(1, "noqueue"), named(2, "fq_codel"), named(3, "netem")]);
+        let first = [message(1, "noqueue", 0), message(2, "fq_codel", 7)].concat();
+        assert!(!read_qdiscs(&first, &mut all));
+        assert!(read_qdiscs(&[message(3, "netem", 1), done].concat(), &mut all));
+        let expected = [(1, "noqueue", 0), (2, "fq_codel", 7), (3, "netem", 1)];
+        let expected = expected.map(|(interface, kind, drops)| Qdisc {
+            interface,
+            kind: kind.to_owned(),
+            is_root: true,
+            drops,
+        });
+        assert_eq!(all, expected);
     }
 
     #[test]
     fn a_message_that_is_cut_off_is_no_message_and_no_panic() {
-        let whole = message(7, "pfifo_fast");
+        let whole = message(7, "pfifo_fast", 1);
         for length in 0..whole.len() {
             let mut all = Vec::new();
             read_qdiscs(&whole[..length], &mut all);

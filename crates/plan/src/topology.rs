@@ -277,6 +277,12 @@ impl Topology {
         self.ranks.windows(2).any(|two| two[0].host != two[1].host)
     }
 
+    /// Returns true if all ranks that a rank is connected to are on other hosts.
+    pub fn is_alone_on_host(&self, rank: usize) -> bool {
+        let own = self.ranks.get(rank).map(|own| own.host);
+        self.neighbours(rank).into_iter().all(|other| Some(self.ranks[other].host) != own)
+    }
+
     /// Endpoints of each thread of a rank.
     pub fn endpoints_of(&self, rank: usize) -> u32 {
         self.endpoints_before(rank, self.ranks.len())

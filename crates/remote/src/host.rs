@@ -1,16 +1,17 @@
 //! A remote host: reached and probed before anything is measured, and left as it was.
 
 use crate::process::{Agent, AgentMessage};
+use crate::program::{AgentProgram, identity};
 use crate::ssh::{CHECK, GREETING, Session};
 use std::fs::File;
 use std::net::IpAddr;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::frame::FrameError;
+use wiregauge_measure::control::program::ProgramIdentity;
 use wiregauge_measure::control::protocol::*;
 use wiregauge_plan::HostSpec;
 use wiregauge_plan::host_spec::quoted;
@@ -36,7 +37,7 @@ impl RemoteHost {
     pub fn reach(
         spec: &HostSpec,
         request: HostProbeRequest,
-        program: &Path,
+        program: &AgentProgram,
         interrupted: &AtomicBool,
     ) -> Result<RemoteHost, Fault> {
         let mut session = Session::new(Some(spec.clone()), program);
@@ -117,7 +118,10 @@ pub(super) fn ask<T>(
             (Ok(FromAgent::Welcome { tool, .. }), _) if tool != env!("CARGO_PKG_VERSION") => {
                 return Err(another_version(session, &format!("is version {tool}")));
             }
-            (Ok(FromAgent::Welcome { .. }), Some(request)) => agent.send(&request),
+            (Ok(FromAgent::Welcome { program, .. }), Some(request)) => {
+                check_program(session, program.as_ref())?;
+                agent.send(&request);
+            }
             (Ok(FromAgent::Refused { wrong_use, sentence }), _) => {
                 return Err(Fault::of_agent(wrong_use, format!("{}: {sentence}", session.host())));
             }
@@ -128,6 +132,26 @@ pub(super) fn ask<T>(
             (Err(error), _) => return Err(unanswered(session, agent, &error)),
         }
     }
+}
+
+/// Refuses another program on another host; nothing is said of one that was not asked.
+///
+/// # Errors
+/// A sentence with both hashes.
+pub fn check_program(session: &Session, told: Option<&ProgramIdentity>) -> Result<(), Fault> {
+    let Some(told) = told else { return Ok(()) };
+    let own = identity()?;
+    ensure!(
+        own.fits(told),
+        Fault::Refused(format!(
+            "wiregauge on {} is another build than this one (SHA-256 {} and {}): install the same \
+             on both, or copy it with --push",
+            session.host(),
+            told.short(),
+            own.short()
+        ))
+    );
+    Ok(())
 }
 
 fn another_version(session: &Session, how: &str) -> Fault {
@@ -164,10 +188,17 @@ struct Pushed {
 }
 
 impl Pushed {
-    fn put(session: &Session, program: &Path, interrupted: &AtomicBool) -> Result<Pushed, Fault> {
-        let opened = File::open(program).and_then(|file| Ok((file.metadata()?.len(), file)));
+    fn put(
+        session: &Session,
+        program: &AgentProgram,
+        interrupted: &AtomicBool,
+    ) -> Result<Pushed, Fault> {
+        let opened = File::open(program.file()).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (bytes, file) = opened.map_err(|error| {
-            Fault::new(format!("reading {}, the file of this program: {error}", program.display()))
+            Fault::new(format!(
+                "reading {}, the file of this program: {error}",
+                program.path().display()
+            ))
         })?;
         // mktemp(1) makes a private folder. A partial copy is removed.
         let script = format!(

@@ -2,6 +2,7 @@
 //! keeps their standard input and output, so they call back over a socket of this host.
 
 use crate::locked;
+use crate::program::AgentProgram;
 use crate::ssh::GREETING;
 use crate::stderr::Tail;
 use rustix::net::sockopt::socket_peercred;
@@ -10,7 +11,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -68,6 +68,8 @@ pub struct Launch {
     /// What the launcher and its ranks have printed.
     said: Tail,
     name: String,
+    /// The program of its ranks.
+    program: AgentProgram,
     /// The processes of its ranks.
     ranks: Vec<OwnedFd>,
     /// Whether its end was described.
@@ -79,7 +81,7 @@ impl Launch {
     /// order, with the secret that all of them know.
     pub fn start(
         words: &[String],
-        program: &Path,
+        program: &AgentProgram,
         ranks: usize,
         interrupted: &AtomicBool,
     ) -> Result<Launched, Fault> {
@@ -89,7 +91,7 @@ impl Launch {
         listener.set_nonblocking(true)?;
         let mut command = command(words, program, ranks)?;
         command.env(CALL_BACK_VARIABLE, &name).env(SECRET_VARIABLE, secret::to_hex(known));
-        let mut launch = Launch::spawn(command, words)?;
+        let mut launch = Launch::spawn(command, words, program)?;
         let mut arrived: Vec<Option<UnixStream>> = (0..ranks).map(|_| None).collect();
         let mut deadline = Instant::now() + GREETING;
         while arrived.iter().any(Option::is_none) {
@@ -121,7 +123,11 @@ impl Launch {
         Ok((Arc::new(launch), sockets, known))
     }
 
-    fn spawn(mut command: Command, words: &[String]) -> Result<Launch, Fault> {
+    fn spawn(
+        mut command: Command,
+        words: &[String],
+        program: &AgentProgram,
+    ) -> Result<Launch, Fault> {
         let name = words.first().cloned().unwrap_or_default();
         let (output, to) = io::pipe()?;
         command.stdin(Stdio::piped()).stdout(to.try_clone()?).stderr(to).process_group(0);
@@ -135,7 +141,13 @@ impl Launch {
         let is_described = AtomicBool::new(false);
         let child = Mutex::new(OwnedChild(child));
         let said = Tail::of(output);
-        Ok(Launch { child, _input, said, name, ranks: Vec::new(), is_described })
+        let program = program.clone();
+        Ok(Launch { child, _input, said, name, program, ranks: Vec::new(), is_described })
+    }
+
+    /// Returns the program of its ranks.
+    pub(super) fn program(&self) -> &AgentProgram {
+        &self.program
     }
 
     /// An error where the launcher has ended, or takes too long, with these of all ranks missing.
@@ -247,10 +259,10 @@ fn how(status: ExitStatus) -> Option<String> {
 }
 
 /// The command with all of its words.
-fn command(words: &[String], program: &Path, ranks: usize) -> Result<Command, Fault> {
+fn command(words: &[String], program: &AgentProgram, ranks: usize) -> Result<Command, Fault> {
     let (first, more) = words.split_first().ok_or("the launcher has no name")?;
     let mut command = Command::new(first);
-    command.args(more).arg("-n").arg(ranks.to_string()).arg(program).arg(RUN_ROLE);
+    command.args(more).arg("-n").arg(ranks.to_string()).arg(program.path()).arg(RUN_ROLE);
     for (name, _) in std::env::vars_os() {
         let is_of_launcher =
             name.to_str().is_some_and(|name| OF_LAUNCHERS.iter().any(|of| name.starts_with(of)));
@@ -287,7 +299,8 @@ mod tests {
 
     fn started(script: &str) -> Fault {
         let words = ["sh", "-c", script].map(String::from);
-        Launch::start(&words, Path::new("/bin/true"), 2, &AtomicBool::new(false)).err().unwrap()
+        let none = AgentProgram::Other("".into());
+        Launch::start(&words, &none, 2, &AtomicBool::new(false)).err().unwrap()
     }
 
     #[test]
@@ -316,7 +329,8 @@ mod tests {
     #[test]
     fn a_launcher_that_is_not_there_is_refused() {
         let words = ["/no/mpirun".to_string()];
-        let fault = Launch::start(&words, Path::new("/bin/true"), 2, &AtomicBool::new(false));
+        let none = AgentProgram::Other("".into());
+        let fault = Launch::start(&words, &none, 2, &AtomicBool::new(false));
         let fault = fault.err().unwrap();
         assert!(fault.is_refused() && fault.to_string().contains("--mpirun"), "{fault}");
     }

@@ -9,6 +9,7 @@ pub mod host;
 pub mod job;
 pub mod launch;
 pub mod process;
+pub mod program;
 pub mod ssh;
 mod stderr;
 

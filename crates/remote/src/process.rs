@@ -9,7 +9,6 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
@@ -91,6 +90,11 @@ impl Drop for Writing {
     }
 }
 
+/// Builds the first message of the controller.
+fn greeting(secret: [u8; 32], asks_program: bool) -> ToAgent {
+    ToAgent::Hello { magic: MAGIC, version: VERSION, secret, asks_program }
+}
+
 /// One agent process.
 pub struct Agent {
     /// Its role.
@@ -139,7 +143,7 @@ impl Agent {
         let (process, session) = (Process::Child(OwnedChild(child)), session.clone());
         let mut agent = Agent { role, process, target, input: Some(input), session, errors };
         // An agent on another host learns the secret here: ssh has authenticated both ends.
-        agent.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: known });
+        agent.send(&greeting(known, agent.session.starts_by_path()));
         Ok(agent)
     }
 
@@ -159,9 +163,9 @@ impl Agent {
         let theirs = Arc::clone(&target);
         std::thread::spawn(move || read_frames(output, &theirs));
         let (process, session) =
-            (Process::Rank(Arc::clone(launch)), Session::new(None, Path::new("")));
+            (Process::Rank(Arc::clone(launch)), Session::new(None, launch.program()));
         let mut agent = Agent { role, process, target, input: Some(input), session, errors: None };
-        agent.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: known });
+        agent.send(&greeting(known, true));
         Ok(agent)
     }
 
@@ -273,7 +277,7 @@ impl Agent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use crate::program::AgentProgram;
     use wiregauge_test_support::bounded::Bound;
     use wiregauge_transport::Blob;
 
@@ -282,7 +286,7 @@ mod tests {
         let _bound = Bound::new();
         let (tx, rx) = mpsc::sync_channel(1);
         // It reads nothing.
-        let session = Session::new(None, Path::new("/usr/bin/yes"));
+        let session = Session::new(None, &AgentProgram::Other("/usr/bin/yes".into()));
         let mut agent = Agent::start(&session, 0, Role::Server, tx).unwrap();
         // Far more than a pipe holds.
         let large = ToAgent::Connect(vec![vec![Blob(vec![7; 1 << 19])]]);

@@ -6,10 +6,10 @@
 //! terminal, so that every failure is an error message.
 
 use crate::daemon::dial::{DIAL, KEY_VARIABLE};
+use crate::program::AgentProgram;
 use crate::stderr::Tail;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -38,13 +38,18 @@ pub struct Session {
     /// The host; `None`: this one.
     spec: Option<HostSpec>,
     /// This program: an agent on this host, or what connects to a daemon.
-    program: PathBuf,
+    program: AgentProgram,
 }
 
 impl Session {
     /// On that host, or on this one.
-    pub fn new(spec: Option<HostSpec>, program: &Path) -> Session {
-        Session { spec, program: program.into() }
+    pub fn new(spec: Option<HostSpec>, program: &AgentProgram) -> Session {
+        Session { spec, program: program.clone() }
+    }
+
+    /// Returns true if an agent is started by a path, which may name another program than this one.
+    pub(super) fn starts_by_path(&self) -> bool {
+        self.spec.is_some() || !self.program.is_own()
     }
 
     /// Uses this file as the remote program, if ssh starts agents.
@@ -61,7 +66,7 @@ impl Session {
 
     /// The command that starts an agent. One on this host learns the secret by its environment.
     pub fn agent(&self, known: &[u8; 32]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = self.program.command();
         match &self.spec {
             None => {
                 command.arg(RUN_ROLE).env(SECRET_VARIABLE, secret::to_hex(known));
@@ -170,13 +175,14 @@ mod tests {
 
     #[test]
     fn ssh_is_told_its_own_arguments_not_to_ask_and_the_agent() {
-        let command = Session::new(spec(Some("/opt/it's")), Path::new("")).agent(&[0; 32]);
+        let command =
+            Session::new(spec(Some("/opt/it's")), &AgentProgram::Other("".into())).agent(&[0; 32]);
         let arguments: Vec<&str> = command.get_args().map(|a| a.to_str().unwrap()).collect();
         assert_eq!(command.get_program(), "ssh");
         let asked =
             ["-F", "a b", "-T", "-o", "BatchMode=yes", "node07", r"'/opt/it'\''s' run-role"];
         assert_eq!(arguments, asked);
-        let plain = Session::new(spec(None), Path::new("")).agent(&[0; 32]);
+        let plain = Session::new(spec(None), &AgentProgram::Other("".into())).agent(&[0; 32]);
         assert_eq!(plain.get_args().last().unwrap(), "wiregauge run-role");
     }
 }

@@ -90,7 +90,7 @@ impl Sections {
         let asked = [view::study(record), view::clocks(record), view::together(record)];
         let beside = view::impact(record).into_iter().chain(view::parts(record));
         let asked = beside.chain(asked.into_iter().flatten());
-        let asked = view::tail_causes(record).into_iter().chain(asked);
+        let asked = view::tail_causes(record).into_iter().chain(view::losses(record)).chain(asked);
         let own = asked.chain(results.iter().cloned()).chain(view::sweep(record));
         let mut middle: Vec<Section> = own.collect();
         let lead = match record.plan.pairs {

@@ -4,6 +4,7 @@ use super::{RunContext, RunError, clocks, summary};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use wiregauge_base::units::Span;
+use wiregauge_base::wall_clock::Started;
 use wiregauge_base::warning::Warning;
 use wiregauge_clock::exchange::Local;
 use wiregauge_clock::offset::{Exchange, Model};
@@ -35,7 +36,7 @@ pub fn compare(
     interface: Option<&Interfaces>,
     length: Span,
 ) -> Result<Record, RunError> {
-    let started = jiff::Timestamp::now();
+    let started = Started::now();
     let time = clocks::calibrated(plan, context)?;
     let environment = Environment::read(&[]);
     for host in &hosts {
@@ -168,6 +169,7 @@ mod tests {
     use std::sync::mpsc::{self, RecvTimeoutError};
     use wiregauge_base::units::InjectedClockError;
     use wiregauge_clock::{Ticks, Timebase};
+    use wiregauge_remote::program::AgentProgram;
 
     /// Far above what a busy machine takes to calibrate a clock.
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -265,7 +267,7 @@ mod tests {
         let ended = |is_interrupted, length| {
             let interrupted = &AtomicBool::new(is_interrupted);
             let context = RunContext {
-                program: Default::default(),
+                program: AgentProgram::Other("".into()),
                 command: Vec::new(),
                 clock: None,
                 interrupted,

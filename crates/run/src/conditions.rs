@@ -4,7 +4,6 @@ mod residents;
 
 use super::RunContext;
 use residents::Residents;
-use std::path::Path;
 use wiregauge_base::options::each_once;
 use wiregauge_base::units::{InjectedClockError, Span};
 use wiregauge_clock::exchange::Local;
@@ -14,6 +13,7 @@ use wiregauge_host::CpuPair;
 use wiregauge_plan::topology::Rank;
 use wiregauge_plan::{Case, HostPair, Rails};
 use wiregauge_remote::host::RemoteHost;
+use wiregauge_remote::program::{AgentProgram, Programs};
 use wiregauge_sample::join::End;
 use wiregauge_transport::Role;
 
@@ -24,7 +24,9 @@ pub struct Conditions<'a> {
     /// A random number of the run.
     pub run: u64,
     /// The program that is started as an agent on this host.
-    pub program: &'a Path,
+    pub program: AgentProgram,
+    /// Identities of those that were started by a path.
+    pub programs: Programs,
     /// This host's CPUs of both roles, a pair per thread where there are enough.
     pub cpus: Vec<CpuPair>,
     /// The timestamp clock.

@@ -37,7 +37,6 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wiregauge_analysis::figures::Seen;
 use wiregauge_analysis::pattern::{FindAnalysis, NextCase, PatternAnalysis, RunSoFar};
@@ -45,16 +44,18 @@ pub use wiregauge_analysis::recovered;
 use wiregauge_analysis::result::{RoundResult, ThreadResult};
 use wiregauge_analysis::{counts, impact, marks, overhead, pairs, search, so_far, start, warnings};
 use wiregauge_base::units::Span;
+use wiregauge_base::wall_clock::Started;
 use wiregauge_clock::{ChosenClock, Source};
 use wiregauge_figures::record::RecordError;
 use wiregauge_figures::record::schema::{
     OtherHost, PlanRecord, Record, RecordedWarning, Round, Unavailable,
 };
-use wiregauge_host::{Choice, Claims, Environment};
+use wiregauge_host::{Choice, Claims, CpuPair, Environment};
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::secret;
 use wiregauge_plan::{Case, Plan};
 use wiregauge_remote::host::RemoteHost;
+use wiregauge_remote::program::{AgentProgram, Programs};
 use wiregauge_sample::RoundSamples;
 use wiregauge_sample::join::{End, Times};
 use wiregauge_transport::Role;
@@ -78,7 +79,7 @@ pub enum RunError {
 /// What a run is given beside the plan.
 pub struct RunContext<'a> {
     /// The program that is started as an agent.
-    pub program: PathBuf,
+    pub program: AgentProgram,
     /// The command as typed, for the record.
     pub command: Vec<String>,
     /// The clock; `None`: the best that the host has.
@@ -109,6 +110,30 @@ impl RunContext<'_> {
     }
 }
 
+/// Returns the conditions of all rounds of a plan.
+fn conditions<'a>(
+    plan: &Plan,
+    context: &'a RunContext<'a>,
+    cpus: Vec<CpuPair>,
+    time: &ChosenClock,
+) -> Result<Conditions<'a>, Fault> {
+    Ok(Conditions {
+        context,
+        run: u64::from_le_bytes(secret::fresh()?),
+        cpus,
+        clock: time.local(),
+        injected_clock_error: plan.injected_clock_error,
+        program: context.program.clone(),
+        programs: Programs::default(),
+        clocks: Vec::new(),
+        residents: Default::default(),
+        epoch_of_day_ns: wiregauge_clock::epoch_of_day(time.source, &time.base),
+        rails: plan.rails.clone(),
+        noise: NOISE,
+        overhead_messages: OVERHEAD_MESSAGES,
+    })
+}
+
 /// Runs a plan, and hands every round to `keep` as it comes. Where that fails the run ends early,
 /// and its record is incomplete.
 pub fn run(
@@ -117,24 +142,12 @@ pub fn run(
     keep: &mut dyn Keeper,
     watcher: &mut dyn Watcher,
 ) -> Result<Record, RunError> {
-    let (started, time) = (jiff::Timestamp::now(), clocks::calibrated(plan, context)?);
+    let started = Started::now();
+    let time = clocks::calibrated(plan, context)?;
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
-    let conditions = Conditions {
-        context,
-        run: u64::from_le_bytes(secret::fresh().map_err(Fault::new)?),
-        cpus,
-        clock: time.local(),
-        injected_clock_error: plan.injected_clock_error,
-        program: &context.program,
-        clocks: Vec::new(),
-        residents: Default::default(),
-        epoch_of_day_ns: wiregauge_clock::epoch_of_day(time.source, &time.base),
-        rails: plan.rails.clone(),
-        noise: NOISE,
-        overhead_messages: OVERHEAD_MESSAGES,
-    };
+    let conditions = conditions(plan, context, cpus, &time)?;
     let mut runner = Runner {
         claims: Claims::of(conditions.run, own_cpus.iter().copied()),
         plan: plan.clone(),
@@ -149,7 +162,7 @@ pub fn run(
         time: &time,
     };
     runner.all_points().and_then(|()| runner.check_clock())?;
-    let Runner { runs, faults, comparisons, ref plan, claims, .. } = runner;
+    let Runner { runs, faults, comparisons, ref plan, ref conditions, claims, .. } = runner;
     let noise_at = |host| summary::noise(runs.iter().flat_map(|run| run.noise_at(host)));
     let of_host = |(number, (host, cost)): (u32, (&RemoteHost, _))| {
         summary::other_host(host, noise_at(Some(number)), cost)
@@ -157,9 +170,11 @@ pub fn run(
     let hosts: Vec<OtherHost> =
         (0..).zip(context.hosts.iter().zip(comparisons.end())).map(of_host).collect();
     let base = summary::record(plan, context, &time, &environment, started);
-    let (noise, shared) = (noise_at(None), summary::shared_cpus(claims.shared()));
+    let noise = noise_at(None);
     let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
+    let shared = summary::shared_cpus(claims.shared());
     warnings.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
+    warnings.extend(summary::wall_clock_set(&started));
     warnings.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
@@ -167,10 +182,10 @@ pub fn run(
     let completions: Vec<_> = (0..runs.len()).map(complete_run).collect();
     let ended = cause_of_end(context, &faults);
     let into_run = |(run, done): (RunSoFar, _)| run.into_run(plan, done, &instrument, &ended);
-    let runs = sides::noted(context, plan, runs.into_iter().zip(completions).map(into_run));
+    let runs = sides::noted(conditions, plan, runs.into_iter().zip(completions).map(into_run));
     Ok(impact::completed(Record {
         pairs: pairs::figures(plan, &runs),
-        finished: jiff::Timestamp::now().to_string(),
+        finished: started.time_now().to_string(),
         complete,
         faults,
         instrument,
@@ -212,7 +227,7 @@ impl Runner<'_, '_> {
     fn begin(&mut self) -> Result<(), RecordError> {
         self.head.plan = PlanRecord::from(&self.plan);
         let runs = self.runs.iter().map(|run| run.without_rounds(&self.plan));
-        self.head.runs = sides::noted(self.conditions.context, &self.plan, runs);
+        self.head.runs = sides::noted(&self.conditions, &self.plan, runs);
         self.keep.begin(&self.head)
     }
 
@@ -342,7 +357,10 @@ impl Runner<'_, '_> {
     fn take_side(&mut self, case: usize) -> Result<(), Fault> {
         let context = self.conditions.context;
         let Some(side) = context.side_of(&self.plan, case) else { return Ok(()) };
-        self.conditions.program = side.program.as_ref().unwrap_or(&context.program);
+        self.conditions.program = match &side.program {
+            Some(file) => AgentProgram::Other(file.clone()),
+            None => context.program.clone(),
+        };
         side.prepare(context.interrupted)
     }
 

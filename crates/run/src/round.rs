@@ -78,9 +78,9 @@ impl<'a> Round<'a> {
         watch: &mut dyn FnMut(Watched),
     ) -> Result<(), Fault> {
         let order = self.order();
-        let started = self.start_agents(&order, tx)?;
+        let (started, conditions) = (self.start_agents(&order, tx)?, self.conditions);
         self.answers_of(started, ssh::GREETING, "greeting", |rank, message| match message {
-            FromAgent::Welcome { .. } => Ok(()),
+            FromAgent::Welcome { program, .. } => rank.welcome(program.as_ref(), conditions),
             _ => Err(rank.unexpected()),
         })?;
         let cookie = secret::fresh().map_err(Fault::new)?;

@@ -10,9 +10,10 @@ use wiregauge_host::trace::report::TraceReport;
 use wiregauge_measure::agent::remote_memory::{REPORT, ROWS};
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::limits;
+use wiregauge_measure::control::program::ProgramIdentity;
 use wiregauge_measure::control::protocol::*;
 use wiregauge_plan::{Case, topology};
-use wiregauge_remote::host::RemoteHost;
+use wiregauge_remote::host::{RemoteHost, check_program};
 use wiregauge_remote::process::Agent;
 use wiregauge_sample::arena::{Arena, Row};
 use wiregauge_transport::{Blob, Role};
@@ -119,6 +120,19 @@ impl<'a> RunningRank<'a> {
         let handled = self.reported.max(counted);
         if handled != self.handled {
             (self.handled, self.moved) = (handled, Instant::now());
+        }
+    }
+
+    /// Checks which program its agent is, where that was asked.
+    pub fn welcome(
+        &mut self,
+        program: Option<&ProgramIdentity>,
+        conditions: &Conditions<'_>,
+    ) -> Result<(), Fault> {
+        match (self.host, program) {
+            (Some(host), told) => check_program(&host.session, told),
+            (None, Some(told)) => conditions.programs.check(&conditions.program, told),
+            (None, None) => Ok(()),
         }
     }
 

@@ -2,6 +2,7 @@
 //! series of a study that a command prepares.
 
 use super::RunContext;
+use super::conditions::Conditions;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,15 +72,21 @@ impl RunSide {
 
 /// Notes beside the figures of runs what their sides have had.
 pub(super) fn noted(
-    context: &RunContext<'_>,
+    conditions: &Conditions<'_>,
     plan: &Plan,
     runs: impl Iterator<Item = Run>,
 ) -> Vec<Run> {
     let mut runs: Vec<Run> = runs.collect();
     for (number, run) in runs.iter_mut().enumerate() {
-        let Some(side) = context.side_of(plan, number) else { continue };
+        let Some(side) = conditions.context.side_of(plan, number) else { continue };
         let program = side.program.as_ref().map(|path| path.display().to_string());
-        let notes = [("prepared by", side.prepare.clone()), ("program", program)];
+        let identity = side.program.as_ref().and_then(|path| conditions.programs.identity_of(path));
+        let hash = identity.map(|identity| identity.sha256);
+        let notes = [
+            ("prepared by", side.prepare.clone()),
+            ("program", program),
+            ("SHA-256 of the program", hash),
+        ];
         let notes = notes.into_iter().filter_map(|(name, note)| Some((name.to_owned(), note?)));
         run.included.extend(notes);
     }

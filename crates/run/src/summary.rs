@@ -1,10 +1,10 @@
 //! What stands beside all runs: the instrument's own error, the noise, what weakens them all.
 
 use super::RunContext;
-use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use wiregauge_analysis::overhead;
 use wiregauge_analysis::pattern::RunSoFar;
+use wiregauge_base::wall_clock::Started;
 use wiregauge_base::warning::Warning;
 use wiregauge_clock::ChosenClock;
 use wiregauge_figures::record::schema::{
@@ -13,9 +13,14 @@ use wiregauge_figures::record::schema::{
 use wiregauge_host::{Environment, Noise, TOOL_VERSION, format_cpus, interface_with};
 use wiregauge_plan::{Case, Plan};
 use wiregauge_remote::host::RemoteHost;
+use wiregauge_remote::program::identity;
 
 /// A core that loses more than this share of its time to gaps is noisy.
 const NOISE_LIMIT: f64 = 0.01;
+
+/// Seconds by which the wall clock may go differently from the steady one without a note: a time
+/// daemon slews it by 500 ppm at most, and steps it from a tenth of a second on.
+const WALL_CLOCK_ALLOWED_S: f64 = 1.0;
 
 /// A record without runs. The clock is calibrated over the time until now.
 pub fn record(
@@ -23,7 +28,7 @@ pub fn record(
     context: &RunContext<'_>,
     time: &ChosenClock,
     environment: &Environment,
-    started: Timestamp,
+    started: Started,
 ) -> Record {
     let injected = plan.injected_clock_error.map(|error| {
         RecordedWarning::from(&Warning::InjectedClockError { is_remote: error.is_remote() })
@@ -33,9 +38,10 @@ pub fn record(
         sha256: String::new(),
         version: VERSION,
         tool: TOOL_VERSION.into(),
+        program_sha256: identity().map(|own| own.sha256.clone()).unwrap_or_default(),
         command: context.command.clone(),
-        started: started.to_string(),
-        finished: Timestamp::now().to_string(),
+        started: started.time().to_string(),
+        finished: started.time_now().to_string(),
         complete: true,
         faults: Vec::new(),
         plan: PlanRecord::from(plan),
@@ -106,6 +112,13 @@ pub fn warnings(
 pub fn shared_cpus(shared: &BTreeSet<u32>) -> Option<Warning> {
     let all: Vec<u32> = shared.iter().copied().collect();
     (!all.is_empty()).then(|| Warning::SharedCpus { cpus: format_cpus(&all) })
+}
+
+/// Returns a note if the wall clock was set since.
+pub fn wall_clock_set(started: &Started) -> Option<RecordedWarning> {
+    let by_s = started.set_by_s();
+    let is_set = by_s.abs() > WALL_CLOCK_ALLOWED_S;
+    is_set.then(|| RecordedWarning::from(&Warning::WallClockSet { by_s }))
 }
 
 /// Cores that lose too much of their time.

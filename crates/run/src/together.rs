@@ -3,6 +3,7 @@
 use super::{RunContext, RunError, clocks, summary};
 use std::sync::atomic::Ordering;
 use wiregauge_base::units::Span;
+use wiregauge_base::wall_clock::Started;
 use wiregauge_figures::record::schema::Record;
 use wiregauge_host::{Environment, together};
 use wiregauge_measure::control::fault::Fault;
@@ -19,7 +20,7 @@ pub fn watch(
     length: Span,
     progress: impl FnMut(f64),
 ) -> Result<Record, RunError> {
-    let started = jiff::Timestamp::now();
+    let started = Started::now();
     let time = clocks::calibrated(plan, context)?;
     let environment = Environment::read(cpus);
     let watched = together::observe(cpus, &time, length.0 as f64, context.interrupted, progress);

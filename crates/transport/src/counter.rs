@@ -16,6 +16,8 @@ pub enum CounterValue {
     OfPort(u64),
     /// No number: the last.
     Text(String),
+    /// A state of this end when its round was over: the largest, also of several hosts.
+    Largest(u64),
 }
 
 impl CounterValue {
@@ -24,7 +26,8 @@ impl CounterValue {
             (CounterValue::Events(sum), CounterValue::Events(more)) => {
                 *sum = sum.saturating_add(*more);
             }
-            (CounterValue::OfPort(largest), CounterValue::OfPort(other)) => {
+            (CounterValue::OfPort(largest), CounterValue::OfPort(other))
+            | (CounterValue::Largest(largest), CounterValue::Largest(other)) => {
                 *largest = (*largest).max(*other);
             }
             (value, other) => *value = other.clone(),
@@ -35,7 +38,9 @@ impl CounterValue {
 impl fmt::Display for CounterValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CounterValue::Events(count) | CounterValue::OfPort(count) => count.fmt(f),
+            CounterValue::Events(count)
+            | CounterValue::OfPort(count)
+            | CounterValue::Largest(count) => count.fmt(f),
             CounterValue::Text(text) => f.write_str(text),
         }
     }

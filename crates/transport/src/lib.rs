@@ -30,6 +30,7 @@ pub mod definitions;
 pub mod descriptor;
 pub mod endpoint_set;
 mod events;
+pub mod evidence;
 pub mod homa;
 pub mod mpi;
 pub mod null;

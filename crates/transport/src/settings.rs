@@ -6,7 +6,7 @@
 //! was checked against these tables when it was read.
 
 use super::per_end::{InterfaceName, PerEnd};
-use super::traffic::{Operation, Role};
+use super::traffic::Operation;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -52,20 +52,6 @@ pub const FAMILY: OptionDef = OptionDef::choice::<Family>(
 /// What a post does.
 pub const OPERATION: OptionDef =
     OptionDef::choice::<Operation>("operation", "Operation of each post").default("send");
-
-/// Numbers that a device gives back of its queue pairs: among the effective settings by the same
-/// name, with underscores.
-const READ_BACK: [&str; 9] = [
-    "pkey-index",
-    "service-level",
-    "traffic-class",
-    "flow-label",
-    "qp-timeout",
-    "retries",
-    "rnr-retries",
-    "rnr-timer",
-    "read-depth",
-];
 
 /// Whole microseconds, as SO_BUSY_POLL takes them.
 fn microseconds(text: &str) -> Result<u32, String> {
@@ -150,20 +136,6 @@ impl Settings {
         self.read("busy-poll", microseconds)
     }
 
-    /// What was asked of an end and its device gives back otherwise: the first such option, the
-    /// number that was asked for and the one that the device has.
-    pub fn not_granted(
-        &self,
-        role: Role,
-        granted: &BTreeMap<String, String>,
-    ) -> Option<(&'static str, u64, u64)> {
-        READ_BACK.into_iter().filter(|name| self.is_given(name)).find_map(|name| {
-            let asked = *self.text(name)?.parse::<PerEnd<u64>>().ok()?.of(role);
-            let has = granted.get(&name.replace('-', "_"))?.parse().ok()?;
-            (asked != has).then_some((name, asked, has))
-        })
-    }
-
     /// Whether messages carry the last time at which they were still at the sender.
     pub fn stamps_send(&self) -> bool {
         self.flag("stamp-send")
@@ -202,22 +174,6 @@ mod tests {
                 assert_eq!(default, Ok(()), "the default of --{}", own.name);
             }
         }
-    }
-
-    #[test]
-    fn what_a_device_has_otherwise_than_it_was_asked_for_is_found() {
-        let settings = Settings::of_values([("service-level", "3"), ("pkey-index", "1,2")]);
-        let found = |role, granted: [(&str, &str); 2]| {
-            let granted = granted.map(|(name, value)| (name.to_string(), value.to_string()));
-            settings.as_ref().unwrap().not_granted(role, &granted.into())
-        };
-        let level = found(Role::Client, [("service_level", "0"), ("pkey_index", "1")]);
-        assert_eq!(level, Some(("service-level", 3, 0)));
-        let partition = found(Role::Server, [("service_level", "3"), ("pkey_index", "1")]);
-        assert_eq!(partition, Some(("pkey-index", 2, 1)));
-        assert_eq!(found(Role::Server, [("service_level", "3"), ("pkey_index", "2")]), None);
-        // What nobody asked for, or no call gives back, differs from nothing.
-        assert_eq!(found(Role::Client, [("qp_timeout", "1"), ("retries", "1")]), None);
     }
 
     #[test]

@@ -80,6 +80,9 @@ pub struct Setup {
     pub seed: u64,
     /// The address at which this end is reachable.
     pub site: Site,
+    /// The network device that all packets are to use, where all other ends are on other hosts: on
+    /// one host the loopback carries them, whatever device has the address.
+    pub device: Option<String>,
     /// When it is opened, by the clock that says when a stream's samples were made.
     pub opened: TimeOfDay,
     /// What the values of a stream's samples are.
@@ -106,6 +109,7 @@ impl Setup {
             cookie: [0; 32],
             seed: 0,
             site: Site::Loopback,
+            device: None,
             opened: TimeOfDay::default(),
             kind: Kind::default(),
             settings: Settings::default(),

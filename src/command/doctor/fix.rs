@@ -31,7 +31,7 @@ pub fn fix(findings: &[Finding], given: &Given) -> Result<(), CommandError> {
     let script = match given.text("undo") {
         Some(path) => PathBuf::from(path),
         None => {
-            let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+            let now = wiregauge_base::wall_clock::now().strftime("%Y%m%dT%H%M%SZ");
             PathBuf::from(format!("wiregauge-undo-{now}.sh"))
         }
     };

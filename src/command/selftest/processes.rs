@@ -54,7 +54,7 @@ fn greeting(version: u32, knows_secret: bool) -> Fallible<(i32, String)> {
     let shown = if knows_secret { known } else { secret::fresh()? };
     let mut command = this_program()?;
     let mut child = command.arg(RUN_ROLE).env(SECRET_VARIABLE, secret::to_hex(known)).spawn()?;
-    let hello = ToAgent::Hello { magic: MAGIC, version, secret: shown };
+    let hello = ToAgent::Hello { magic: MAGIC, version, secret: shown, asks_program: false };
     frame::write(child.stdin.as_mut().ok_or("no standard input")?, &hello)?;
     let code = end_of(&mut child)?;
     match frame::read(&mut child.stdout.take().ok_or("no standard output")?)? {

@@ -44,7 +44,8 @@ fn refusal(frames: &[u8]) -> String {
 fn an_agent_refuses_who_is_not_its_controller() {
     let hello = |magic, version, secret| {
         let mut bytes = Vec::new();
-        frame::write(&mut bytes, &ToAgent::Hello { magic, version, secret }).unwrap();
+        frame::write(&mut bytes, &ToAgent::Hello { magic, version, secret, asks_program: false })
+            .unwrap();
         bytes
     };
     let (secret, hex) = ([7; 32], "07".repeat(32));

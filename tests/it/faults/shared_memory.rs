@@ -30,7 +30,8 @@ impl End {
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut end = End { child, input, output };
-        let welcome = end.ask(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret });
+        let welcome =
+            end.ask(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret, asks_program: true });
         assert!(matches!(welcome, FromAgent::Welcome { .. }), "{welcome:?}");
         let mut request = latency::request(latency::Spec::default());
         let shm = TransportKind::ALL.iter().find(|one| one.name() == "shm");

@@ -61,7 +61,12 @@ impl Session {
     /// Greeted, as every agent must be.
     fn greeted(scratch: &Scratch, daemon: &Daemon) -> Session {
         let mut session = Session::open(scratch, daemon);
-        session.send(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32] });
+        session.send(&ToAgent::Hello {
+            magic: MAGIC,
+            version: VERSION,
+            secret: [0; 32],
+            asks_program: false,
+        });
         let welcome = session.answer();
         assert!(matches!(welcome, FromAgent::Welcome { .. }), "{welcome:?}");
         session
@@ -353,7 +358,8 @@ fn no_controller_brings_a_daemon_down_or_fills_its_memory() {
     sessions.iter().for_each(|(kind, _)| *kinds.entry(kind).or_default() += 1);
     let (count, answered) = (sessions.len(), answered.into_inner());
     // One byte of a greeting a second, of as many sessions as there may be, holds up nobody else.
-    let hello = ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32] };
+    let hello =
+        ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32], asks_program: false };
     let hello = framed(&[postcard::to_stdvec(&hello).unwrap()]);
     let mut dripping: Vec<Session> = (0..40).map(|_| Session::open(&scratch, &daemon)).collect();
     for byte in &hello[..3] {

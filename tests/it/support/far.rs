@@ -24,7 +24,7 @@ pub struct FarHost {
 }
 
 /// Waits until the kernel has seen that a link is up.
-fn await_link(namespace: &str, interface: &str) {
+pub fn await_link(namespace: &str, interface: &str) {
     until(&format!("{interface} is up"), LIMIT, || {
         let words = ["-n", namespace, "-brief", "link", "show", interface];
         let shown = output(Command::new("ip").args(words));
@@ -58,6 +58,11 @@ impl FarHost {
             here,
             testbed,
         })
+    }
+
+    /// Returns the network namespaces of the first host and of this one.
+    pub fn namespaces(&self) -> [&str; 2] {
+        [&self.here, &self.testbed.namespaces[1]]
     }
 
     /// Puts the calling thread into the first host's network.

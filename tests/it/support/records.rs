@@ -20,6 +20,7 @@ pub fn full_record() -> Record {
         sha256: String::new(),
         version: VERSION,
         tool: "0.1.0".to_string(),
+        program_sha256: String::new(),
         command: vec!["wiregauge".into(), "latency".into(), "a \"quoted\" \u{1F4E1}\n".into()],
         started: "2026-11-21T05:52:43Z".to_string(),
         finished: "2026-11-21T05:52:58Z".to_string(),

@@ -168,8 +168,7 @@ fn an_attribute_that_the_device_does_not_have_is_warned_of() {
     let warnings = record["runs"][0]["warnings"].as_array().unwrap();
     let of_kind = |one: &&Value| one["kind"] == "not_granted";
     let said: Vec<_> = warnings.iter().filter(of_kind).map(|one| &one["sentence"]).collect();
-    let sentence =
-        |role| format!("--service-level 3 was asked of the {role}, whose device gives back 0");
+    let sentence = |role| format!("--service-level 3 was asked of the {role}, which has 0");
     assert_eq!(said, [&sentence("client"), &sentence("server")]);
 }
 

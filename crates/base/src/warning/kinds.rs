@@ -90,17 +90,25 @@ warnings! {
     says("both ends are on one host: no message crossed the wire of {interface}"),
     advises("run the server's end on another host (--to HOST)");
 
+    /// Another interface carried the messages than was asked for.
+    "another_device" Severe AnotherDevice {
+        role: &'static str, interface: String, seen: String,
+    }
+    says("--interface {interface} was asked of the {role}, and {seen} carried the messages"),
+    advises("look at the routes and at arp_ignore of both hosts (docs/evidence.md)");
+
     /// Both ends use one port of one adapter.
     "adapter_loopback" Warning AdapterLoopback { port: String }
     says("both ends use {port}: the adapter loops messages back, and no wire is in the figures"),
     advises("give each end a port of its own (--device A,B or --port A,B), or use --to HOST");
 
-    /// A device has another attribute than was asked for.
+    /// An end has another setting than was asked for.
     "not_granted" Warning NotGranted {
-        role: &'static str, option: &'static str, asked: u64, has: u64,
+        role: &'static str, option: &'static str, asked: String, granted: String,
+        advice: &'static str,
     }
-    says("--{option} {asked} was asked of the {role}, whose device gives back {has}"),
-    advises("leave it out, or look on the wire: some drivers apply what they do not give back");
+    says("--{option} {asked} was asked of the {role}, which has {granted}"),
+    advises("{advice}");
 
     /// The transport's own packets were lost, and sent again after a timeout.
     "packets_resent" Warning PacketsResent { resent: u64, discarded: u64 }
@@ -127,11 +135,24 @@ warnings! {
     says("clients on {host} stand out: their {figure} is {ratio:.2} times that of all hosts"),
     advises("look for what differs there (CPU, adapter, path), or leave it out of --client-hosts");
 
+    /// The wall clock was set in mid run.
+    "wall_clock_set" Note WallClockSet { by_s: f64 }
+    size by_s.abs(),
+    says("the wall clock was set by {by_s:.1} s: times of day are by the clock of the start"),
+    advises("nothing: no figure is taken by the wall clock");
+
     /// Messages left before the thread of `--stamp-send` had written a time into them.
     "never_stamped" Warning NeverStamped { count: u64, of: u64 }
     about Metric("transfer".into()),
     size *count as f64 / *of as f64,
     says("{count} of {of} messages left before a time was written: transfer lacks them"),
+    advises("give the thread of --stamp-send a CPU of its own: use 3 CPUs or more");
+
+    /// More than a tenth of the messages left before a time was written into them.
+    "few_stamped" Severe FewStamped { count: u64, of: u64 }
+    about Metric("transfer".into()),
+    size *count as f64 / *of as f64,
+    says("{count} of {of} messages left before a time was written: transfer is of the few others"),
     advises("give the thread of --stamp-send a CPU of its own: use 3 CPUs or more");
 
     /// The generator did not reach the offered rate.

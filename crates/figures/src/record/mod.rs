@@ -10,6 +10,7 @@ mod client_host;
 pub mod directory;
 mod impact;
 pub mod journal;
+pub mod losses;
 mod pairs;
 mod plausible;
 mod round;

@@ -37,6 +37,10 @@ pub struct Record {
     pub version: u32,
     /// Version of wiregauge.
     pub tool: String,
+    /// SHA-256 of the program's file, which agents on all hosts of its architecture have, too;
+    /// empty in older records.
+    #[serde(default)]
+    pub program_sha256: String,
     /// The command as typed.
     pub command: Vec<String>,
     /// Start, RFC 3339, UTC.

@@ -119,8 +119,8 @@ impl Examined {
         let environment = Environment::read(cpus);
         let named = qdiscs();
         let qdiscs = |number: u32| {
-            let own = named.iter().filter(|(interface, _)| *interface == number);
-            own.map(|(_, kind)| kind.clone()).collect()
+            let own = named.iter().filter(|one| one.interface == number);
+            own.map(|one| one.kind.clone()).collect()
         };
         let tree = Tree::default();
         let before = super::counters::read(&tree, wanted.device.as_deref());

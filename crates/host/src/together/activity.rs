@@ -29,6 +29,9 @@ pub struct Activity {
     pub until: u64,
 }
 
+/// A CPU that was idle while the loop was ready to run. [`super::evidence::Evidence::idle_since`]
+/// says why, where that is known.
+pub const IDLE: &str = "idle while the loop was ready to run";
 /// The most activities of a CPU in a window.
 const MOST: usize = 200_000;
 /// The longest name.
@@ -86,7 +89,7 @@ fn next_task(rest: &str, own: &[u32]) -> Option<String> {
     }
     Some(match pid {
         // The loop is ready to run, and nothing else is.
-        0 => "idle: the loop was held back by a limit of its group".to_owned(),
+        0 => IDLE.to_owned(),
         // Its number is left out of a kernel thread's name, so that those of all CPUs are alike.
         _ => short(name),
     })

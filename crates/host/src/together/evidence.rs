@@ -30,6 +30,10 @@ pub struct Evidence {
     steal_ns: BTreeMap<u32, f64>,
     /// The same of all CPUs together; `None` where no register could be read.
     smis: Option<u64>,
+    /// Microseconds in which a limit of a control group of this process held its threads back.
+    throttled_us: u64,
+    /// Microseconds in which core scheduling left a CPU idle for the sake of its sibling.
+    forced_idle_us: u64,
 }
 
 impl Evidence {
@@ -38,7 +42,18 @@ impl Evidence {
             interrupts: interrupts(&tree.text("/proc/interrupts").unwrap_or_default(), cpus),
             steal_ns: steal(&tree.text("/proc/stat").unwrap_or_default(), cpus),
             smis: cpus.first().and_then(|cpu| smi_count(*cpu)),
+            throttled_us: of_groups(tree, "throttled_usec"),
+            forced_idle_us: of_groups(tree, "core_sched.force_idle_usec"),
         }
+    }
+
+    /// Returns why a CPU was idle while a thread of ours was ready to run, where something was
+    /// counted that says so.
+    pub fn idle_since(&self, earlier: &Evidence) -> Option<&'static str> {
+        if self.throttled_us > earlier.throttled_us {
+            return Some("a limit of the control group (cpu.max)");
+        }
+        (self.forced_idle_us > earlier.forced_idle_us).then_some("core scheduling")
     }
 
     /// Interrupts since an earlier reading, the most frequent first.
@@ -63,6 +78,21 @@ impl Evidence {
     /// System management interrupts; each stops all CPUs of the machine.
     pub fn smis_since(&self, earlier: &Evidence) -> Option<u64> {
         self.smis?.checked_sub(earlier.smis?)
+    }
+}
+
+/// Returns the sum of a counter of `cpu.stat` of the control groups that this process is in, from
+/// its own to the root.
+fn of_groups(tree: &Tree, name: &str) -> u64 {
+    let text = tree.text("/proc/self/cgroup").unwrap_or_default();
+    let group = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let mut path = group.trim_end_matches('/');
+    let mut sum = 0;
+    loop {
+        let count = tree.value(&format!("/sys/fs/cgroup{path}/cpu.stat"), name, ' ');
+        sum += count.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0);
+        let Some((above, _)) = path.rsplit_once('/') else { return sum };
+        path = above;
     }
 }
 
@@ -121,6 +151,25 @@ mod tests {
             ("proc/stat", &format!("cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 1 2 3 4 5 6 7 {steal} 0 0\n")),
         ]);
         Evidence::read(&fake.tree, &[1])
+    }
+
+    #[test]
+    fn a_cpu_is_idle_for_a_reason_that_was_counted_or_for_none() {
+        let read = |throttled: u32, forced: u32| {
+            let stat = format!("usage_usec 9\nthrottled_usec {throttled}\n");
+            let root = format!("usage_usec 9\ncore_sched.force_idle_usec {forced}\n");
+            let fake = Fake::new(&[
+                ("proc/self/cgroup", "1:name=systemd:/x\n0::/user/run\n"),
+                ("sys/fs/cgroup/user/cpu.stat", &stat),
+                ("sys/fs/cgroup/cpu.stat", &root),
+            ]);
+            Evidence::read(&fake.tree, &[1])
+        };
+        let before = read(5, 5);
+        assert_eq!(read(5, 5).idle_since(&before), None);
+        assert!(read(6, 9).idle_since(&before).is_some_and(|why| why.contains("cpu.max")));
+        assert_eq!(read(5, 9).idle_since(&before), Some("core scheduling"));
+        assert_eq!(Evidence::default().idle_since(&Evidence::default()), None);
     }
 
     #[test]

@@ -117,6 +117,11 @@ pub fn observe(
     }
     let after = Evidence::read(&tree, cpus);
     (found.causes, found.longest) = collector.finish();
+    let idle = found.causes.iter_mut().filter(|cause| cause.name == activity::IDLE);
+    for cause in idle {
+        let why = after.idle_since(&before).unwrap_or("unknown");
+        cause.name = format!("{}: {why}", activity::IDLE);
+    }
     found.cpus = noises.keys().copied().collect();
     found.interrupts = after.interrupts_since(&before);
     found.steal_ns = after.steal_since(&before);

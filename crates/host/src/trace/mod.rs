@@ -13,6 +13,7 @@ mod memory;
 mod programs;
 pub mod report;
 
+use super::time_namespace::monotonic_offset_ns;
 use aya::maps::{HashMap, Map};
 use aya::{Btf, Ebpf, EbpfLoader, include_bytes_aligned};
 use memory::Memory;
@@ -125,7 +126,7 @@ impl Kind {
 /// What one program wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC of this process's time namespace.
     pub time_ns: u64,
     /// The thread that ran, by its number in the initial PID namespace. Of a switch: the one that
     /// leaves.
@@ -287,7 +288,12 @@ impl Tracer {
         if !was_attached {
             return Ok(Trace::default());
         }
-        let (mut stamps, full_ns) = self.memory.stamps();
+        let (mut stamps, mut full_ns) = self.memory.stamps();
+        // The kernel stamps by its own clock; this process has that of its time namespace.
+        let offset_ns = monotonic_offset_ns();
+        for time_ns in stamps.iter_mut().map(|stamp| &mut stamp.time_ns).chain(&mut full_ns) {
+            *time_ns = time_ns.saturating_add_signed(offset_ns);
+        }
         sort(&mut stamps);
         Ok(Trace { stamps, full_ns, names: self.names(), interrupts: interrupts() })
     }

@@ -13,8 +13,10 @@ use crate::agent::own_trace::OwnTrace;
 use crate::agent::remote_memory;
 use crate::agent::thread::{LoopControl, RoleRunner, ThreadBarrier, ThreadCommand, ThreadReport};
 use crate::control::frame::{self, FrameError};
+use crate::control::program::ProgramIdentity;
 use crate::control::protocol::*;
 use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +32,9 @@ use wiregauge_transport::TransportKind;
 
 /// The hidden command that makes a process an agent.
 pub const RUN_ROLE: &str = "run-role";
+/// The name that the kernel shows of a process that this program has started: else it is that of
+/// the link by which it was started.
+pub const NAME: &CStr = c"wiregauge";
 /// Time limit of the greeting. A controller greets at once.
 const GREETING: Duration = Duration::from_secs(10);
 /// How long threads may take to exit when one of them failed.
@@ -54,6 +59,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Serves one session over standard input and output; returns the exit code.
 pub fn main(patterns: FindExecution) -> u8 {
+    // Else the name of the link that it was started by.
+    let _ = rustix::thread::set_name(NAME);
     let opened = channel::open().map_err(FrameError::from).and_then(|()| channel::output());
     let mut output = match opened {
         Ok(output) => output,
@@ -103,7 +110,7 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
         Err(FrameError::Closed) => return Err(AgentError::NotGreeted),
         read => read?,
     };
-    let ToAgent::Hello { magic, version, secret } = hello else {
+    let ToAgent::Hello { magic, version, secret, asks_program } = hello else {
         return Err(AgentError::Refused("the controller did not send a greeting".into()));
     };
     if magic != MAGIC {
@@ -127,7 +134,9 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
         ));
     }
     let tool = env!("CARGO_PKG_VERSION").to_string();
-    frame::write(output, &FromAgent::Welcome { pid: std::process::id(), tool })?;
+    let own = asks_program.then(ProgramIdentity::own).transpose();
+    let program = own.map_err(unable("the file of this program"))?;
+    frame::write(output, &FromAgent::Welcome { pid: std::process::id(), tool, program })?;
     Ok(())
 }
 
@@ -292,6 +301,7 @@ impl AgentThreads {
         let injected_error = remote.and_then(|remote| remote.injected_error);
         let clock = Local { injected_error, ..assignment.clock };
         let trace = assignment.trace.as_ref().map(|asked| OwnTrace::begin(asked, &clock));
+        let role = assignment.role;
         let (case, assignment) = (Arc::new(case), Arc::new(assignment));
         let barrier = Arc::new(ThreadBarrier::new(memory.len()));
         let (says, reports) = mpsc::channel();
@@ -311,7 +321,8 @@ impl AgentThreads {
                 commands,
                 reports: says.clone(),
             };
-            let named = std::thread::Builder::new().name(format!("{number}"));
+            // What the kernel shows of it to `explain`, also to that of another run.
+            let named = std::thread::Builder::new().name(format!("wg-{}-{number}", role.name()));
             let thread = named.spawn(move || runner.run()).map_err(unable("starting a thread"))?;
             threads.push(AgentThread { ask, thread, loop_control });
         }

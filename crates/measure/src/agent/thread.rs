@@ -27,12 +27,13 @@ use wiregauge_base::units::Span;
 use wiregauge_clock::exchange::Local;
 use wiregauge_clock::{AnyClock, Clock, TickSpan, Ticks, Timebase, epoch_of_day};
 use wiregauge_host::interrupt::Interrupter;
-use wiregauge_host::{Claims, Noise, ResourceUse};
+use wiregauge_host::{Claims, NetCounters, Noise, ResourceUse};
 use wiregauge_plan::Case;
 use wiregauge_sample::arena::Arena;
 use wiregauge_sample::recorder::{MessageCounts, Recorder};
 use wiregauge_signal::TimeOfDay;
-use wiregauge_transport::{Blob, Rank, Role, Setup};
+use wiregauge_transport::counter::{FinalCounters, moved};
+use wiregauge_transport::{Blob, Rank, Role, Setup, Site};
 
 /// Between two interrupts of a loop that is to look at its gate: a signal that comes just before a
 /// system call is missed, so it is repeated.
@@ -172,6 +173,13 @@ impl RoleRunner {
         }
     }
 
+    /// Reads the counters of this host's network before a round: one thread does, of a transport
+    /// over IP.
+    fn network_counters(&self) -> Option<NetCounters> {
+        let reads = self.number == 0 && self.case.transport.has_setting("interface");
+        reads.then(NetCounters::read)
+    }
+
     /// Binds it to its CPU.
     fn pin(&self) -> Result<(), String> {
         wiregauge_host::pin_to(self.cpu().ok_or("no CPU was free for it")?)
@@ -205,6 +213,7 @@ impl RoleRunner {
         let rehearse::Rehearsal { overhead, recording_ticks } =
             rehearse::instrument(clock, &plan, assignment.overhead_messages);
         let noise = self.noise(clock, &time, pinned.is_ok());
+        let network = self.network_counters();
         self.report(ThreadReport::Connected(connections.effective_settings.clone()));
 
         let Ok(ThreadCommand::Start(at)) = self.commands.recv() else { return Ok(()) };
@@ -231,10 +240,9 @@ impl RoleRunner {
         let (pool, counts, beyond) = (recorder.pool, recorder.seen, recorder.into_beyond());
         let by_device = device.and_then(|first| {
             let readings = (first, read_device(clock, &connections)?);
-            let stamps = connections.device_clock()?.stamps();
-            Some(by_device(arena.writer().0, stamps, readings, &time))
+            Some(by_device(arena.writer().0, connections.device_clock()?.stamps(), readings, &time))
         });
-        let counters = connections.final_counters().into_iter();
+        let counters = connections.final_counters().into_iter().chain(network_moved(network));
         let outcome = Outcome {
             counters: BTreeMap::from_iter(counters.chain(by_device).chain(role_loop.finish())),
             rejected_peers: connections.rejected_peers(),
@@ -298,7 +306,13 @@ impl RoleRunner {
         let since = time.local(source.read()).0.max(0.0) as u64;
         let epoch = self.epoch_of_day(time);
         let rank = Rank { number: assignment.rank, ..setup.rank };
-        Setup { site, rank, opened: TimeOfDay::from_ns(epoch.wrapping_add(since)), ..setup }
+        let is_alone = self.case.topology.is_alone_on_host(assignment.rank as usize);
+        let device = match &site {
+            Site::Interface(name) if is_alone => Some(name.clone()),
+            _ => None,
+        };
+        let opened = TimeOfDay::from_ns(epoch.wrapping_add(since));
+        Setup { site, device, rank, opened, ..setup }
     }
 
     /// The server's turn, where one process simulates both roles and the server stamps.
@@ -402,6 +416,12 @@ impl RoleRunner {
         });
         Ok(Some(Stamping(Arc::clone(stamper))))
     }
+}
+
+/// Returns the counters of this host's network that moved since.
+fn network_moved(before: Option<NetCounters>) -> FinalCounters {
+    let before = before.as_ref();
+    before.map(|one| moved(one.by_name(), NetCounters::read().by_name())).unwrap_or_default()
 }
 
 /// Ends the thread that stamps when it goes.

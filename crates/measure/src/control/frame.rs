@@ -97,7 +97,7 @@ mod tests {
     fn what_an_agent_says_is_plain_wherever_it_says_it() {
         let bad = || "\u{1b}]0;title\u{7}".to_string();
         for sent in [
-            FromAgent::Welcome { pid: 1, tool: bad() },
+            FromAgent::Welcome { pid: 1, tool: bad(), program: None },
             FromAgent::Connected(vec![vec![(bad(), bad())]]),
             FromAgent::Refused { wrong_use: false, sentence: bad() },
         ] {

@@ -11,8 +11,9 @@ use wiregauge_transport::counter::{CounterValue, FinalCounters};
 const MOST_EVENTS: u64 = 1 << 48;
 /// Longest time of a round in ns or ticks: two years at 1 GHz.
 const LONGEST: f64 = (1u64 << 56) as f64;
-/// Most effective settings of a thread, and counters of an end: an adapter has some hundreds.
-const MOST_NAMES: usize = 1024;
+/// Most effective settings of a thread, and counters of an end: an adapter has some hundreds, and
+/// 64 interfaces 16 each.
+const MOST_NAMES: usize = 2048;
 /// Longest name and value in bytes.
 const LONGEST_TEXT: usize = 1024;
 /// Most lengths of gaps that are told apart: powers of two.

@@ -7,6 +7,7 @@ pub mod fault;
 pub mod frame;
 pub mod limits;
 pub mod patience;
+pub mod program;
 pub mod protocol;
 pub mod secret;
 

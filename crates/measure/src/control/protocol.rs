@@ -16,6 +16,7 @@
 //! other sessions: `Probe` is answered by `Probed` before anything runs, and `AnswerClock` by
 //! `ClockAddress` while rounds run.
 
+use crate::control::program::ProgramIdentity;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ use wiregauge_transport::counter::FinalCounters;
 use wiregauge_transport::{Blob, Role, Site, TransportKind};
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 25;
+pub const VERSION: u32 = 26;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -51,6 +52,8 @@ pub enum ToAgent {
         version: u32,
         /// Known only to the process that started the agent.
         secret: [u8; 32],
+        /// Ask which program it is, where its path may name another one.
+        asks_program: bool,
     },
     /// Prepare a round of this case.
     Open(Box<CaseFrame>, Box<Assignment>),
@@ -204,6 +207,8 @@ pub enum FromAgent {
         pid: u32,
         /// Its version of wiregauge.
         tool: String,
+        /// Which program it is, where it was asked.
+        program: Option<ProgramIdentity>,
     },
     /// The round is prepared. For each thread, the local address of each of its connections.
     Opened(Vec<Vec<Blob>>),

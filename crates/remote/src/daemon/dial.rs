@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wiregauge_measure::agent::serve::NAME;
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::secret;
 
@@ -96,6 +97,7 @@ pub(super) fn pairing_failed(host: &str, port: u16, error: &io::Error) -> Fault 
 
 /// Carries the control channel until either side closes it; returns the exit code.
 pub fn main(host: &str, port: u16) -> u8 {
+    let _ = rustix::thread::set_name(NAME);
     let key = std::env::var(KEY_VARIABLE).ok().and_then(|hex| secret::from_hex(&hex));
     let opened = || match key {
         // An agent of the same job.

@@ -1,13 +1,14 @@
 //! The daemon's log on stderr: one line per session, and a bounded number for rejected peers.
 
 use crate::locked;
-use jiff::{Timestamp, Unit};
+use jiff::Unit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use wiregauge_base::wall_clock;
 use wiregauge_plan::written::{one_line, shortened};
 
 /// Rejected peers per second that get a line of their own; one more line counts the others.
@@ -36,7 +37,7 @@ impl Log {
         if self.quiet {
             return;
         }
-        let now = Timestamp::now();
+        let now = wall_clock::now();
         let now = now.round(Unit::Millisecond).unwrap_or(now);
         let words = shown(&words.to_string());
         let _ = writeln!(io::stderr(), "{now} {words}");

@@ -16,6 +16,7 @@ mod session;
 pub mod tls;
 
 use crate::locked;
+use crate::program::AgentProgram;
 use caps::Caps;
 use identity::Identity;
 use log::Log;
@@ -60,7 +61,7 @@ pub enum Trust {
 /// The daemon's settings and state.
 pub struct Daemon {
     /// The program to start for a session: this one.
-    pub program: PathBuf,
+    pub program: AgentProgram,
     /// This host's identity.
     pub identity: Identity,
     /// Which controllers may connect.
@@ -93,7 +94,7 @@ fn count(most: usize, counted: &Arc<()>) -> Option<Arc<()>> {
 impl Daemon {
     /// A daemon that does not serve yet. `quiet`: without a log.
     pub fn new(
-        program: PathBuf,
+        program: AgentProgram,
         patterns: FindPattern,
         identity: Identity,
         trust: Trust,

@@ -19,6 +19,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
+use wiregauge_base::wall_clock;
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::frame::{self, FrameError};
 use wiregauge_measure::control::secret;
@@ -83,7 +84,7 @@ impl FromStr for Secret {
 /// Offers a new secret for one pairing with the daemon that uses this folder.
 pub fn offer(folder: &Path) -> Result<Secret, String> {
     let secret = Secret::fresh()?;
-    let until = Timestamp::now() + VALID;
+    let until = wall_clock::now().saturating_add(VALID).unwrap_or(Timestamp::MAX);
     let _ = fs::remove_file(folder.join(FAILED));
     write(&folder.join(OFFER), &format!("{secret}\n{until}\n"), true)?;
     Ok(secret)
@@ -110,7 +111,7 @@ impl Offer {
         let text = read(&folder.join(OFFER))?.ok_or_else(none)?;
         let (secret, until) = parse_offer(&text).ok_or_else(none)?;
         let offer = Offer { folder: folder.into(), secret };
-        let is_late = until < Timestamp::now();
+        let is_late = until < wall_clock::now();
         if is_late || offer.failures() >= MOST_FAILURES {
             offer.take_back();
             let why = if is_late { "expired" } else { "was closed after too many wrong secrets" };

@@ -7,7 +7,7 @@ use super::tls::{Channel, Reader, Writer};
 use crate::locked;
 use std::io::{self, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -148,7 +148,7 @@ pub fn serve(
 
 /// Starts the agent process for an authenticated controller.
 fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
-    let mut command = Command::new(&daemon.program);
+    let mut command = daemon.program.command();
     command
         .arg(RUN_ROLE)
         .env_remove(SECRET_VARIABLE)

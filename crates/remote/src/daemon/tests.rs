@@ -67,8 +67,13 @@ fn the_one_who_has_waited_longest_makes_room() {
     let _bound = Bound::new();
     let folder = Folder::new();
     let trust = Trust::Folder(folder.0.clone());
-    let daemon =
-        Daemon::new(PathBuf::new(), registry::find, Identity::fresh().unwrap(), trust, true);
+    let daemon = Daemon::new(
+        AgentProgram::Other("".into()),
+        registry::find,
+        Identity::fresh().unwrap(),
+        trust,
+        true,
+    );
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     let mut pairs: Vec<(TcpStream, TcpStream, Arc<TcpStream>)> = Vec::new();

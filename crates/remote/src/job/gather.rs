@@ -10,11 +10,11 @@ use crate::daemon::caps::Caps;
 use crate::daemon::identity::DerivedPair;
 use crate::daemon::tls::{self, Channel};
 use crate::daemon::{self, Daemon, Trust};
+use crate::program::AgentProgram;
 use rustls::AlertDescription;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -212,7 +212,7 @@ fn take(arrived: &mut [Option<Arrived>], arrival: Arrival, mut channel: Channel,
 }
 
 /// Every other rank: serves rank 0 as an agent until it exits.
-pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), Fault> {
+pub fn serve(rank: &Rank, program: &AgentProgram, patterns: FindPattern) -> Result<(), Fault> {
     let (key, (hosts, port)) = match sharing(rank)? {
         Sharing::Known(key) => (Some(key), candidates(&rank.leader)?),
         Sharing::Munge => (None, candidates(&rank.leader)?),
@@ -227,7 +227,7 @@ pub fn serve(rank: &Rank, program: &Path, patterns: FindPattern) -> Result<(), F
     let trust = Trust::One(ends.controller.certificate);
     let listener = daemon::listen(SocketAddr::new(own, 0))?;
     let at = listener.local_addr()?;
-    let mut own_daemon = Daemon::new(program.into(), patterns, ends.agent, trust, true);
+    let mut own_daemon = Daemon::new(program.clone(), patterns, ends.agent, trust, true);
     own_daemon.caps = Caps::of_a_rank();
     std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
     reader.deadline = Some(Instant::now() + PROOF);

@@ -96,6 +96,7 @@ fn sections_of(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
     }
     sections.extend(view::explanation(record));
     sections.extend(view::tail_causes(record));
+    sections.extend(view::losses(record));
     sections.extend(view::study(record));
     sections.extend(view::clocks(record));
     sections.extend(view::together(record));

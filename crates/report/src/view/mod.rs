@@ -11,6 +11,7 @@ pub mod explain;
 mod figures;
 mod impact;
 mod lead;
+mod losses;
 mod names;
 mod noise;
 pub mod packets;
@@ -29,6 +30,7 @@ pub use clocks::{notes as clock_notes, section as clocks};
 pub use explain::section as explanation;
 pub use impact::section as impact;
 pub use lead::lead;
+pub use losses::section as losses;
 pub use noise::{
     no_instrument, section as noise, sentence as noise_sentence, tables as noise_tables,
 };

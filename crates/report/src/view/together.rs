@@ -19,27 +19,37 @@ const DECADES: f64 = 6.0;
 /// Interrupts that are shown where causes have no names.
 const INTERRUPTS: usize = 12;
 
-/// Gaps that are known from elsewhere: from, to (ns), and who says what of them.
+/// Gaps that are known from elsewhere: from, to (ns), what has made them there, and who says so.
+/// That those of here have the same cause their length does not say.
 const KNOWN: [(f64, f64, &str); 2] = [
     (
         200e3,
         300e3,
-        "SMIs, on all cores at once: half of the slow messages (Homa's notes, July 2020)",
+        "there SMIs, on all cores at once: half of the slow messages (Homa's notes, July 2020)",
     ),
-    (10e6, 12e6, "a kernel that does not preempt itself: reaping of RPCs (Homa's notes, May 2020)"),
+    (
+        10e6,
+        12e6,
+        "there a kernel that does not preempt itself: reaping of RPCs (Homa's notes, May 2020)",
+    ),
 ];
 
 /// A cause in words.
 fn named(cause: &CauseFigures, record: &Record) -> String {
-    let outside = || match (&record.environment.hypervisor, cause.all_at_once) {
-        (Some(hypervisor), _) => format!("hypervisor ({hypervisor}) or its host"),
-        (None, true) => "firmware (SMI)".to_owned(),
-        (None, false) => "firmware or hardware".to_owned(),
-    };
     match cause.kind {
-        Kind::Outside => outside(),
+        Kind::Outside => outside(cause, record),
         Kind::Unknown => format!("gaps of {}", cause.name),
         _ => cause.name.clone(),
+    }
+}
+
+/// Names what the kernel did not record: an SMI only where some were counted.
+fn outside(cause: &CauseFigures, record: &Record) -> String {
+    let were_counted = record.together.as_ref().is_some_and(|found| found.smis > Some(0));
+    match &record.environment.hypervisor {
+        Some(hypervisor) => format!("hypervisor ({hypervisor}) or its host"),
+        None if cause.all_at_once && were_counted => "firmware (SMI)".to_owned(),
+        None => "firmware or hardware".to_owned(),
     }
 }
 
@@ -121,9 +131,10 @@ fn known(found: &Together) -> Option<Table> {
         number("from", "us", |one: &Known| Cell::number(one.from_ns * US)),
         number("to", "us", |one: &Known| Cell::number(one.to_ns * US)),
         number("gaps", "", |one: &Known| Cell::Count(one.seen)),
-        prose("known as", |one: &Known| one.says),
+        prose("known", |one: &Known| one.says),
     ];
-    let caption = Note::new("Gaps of lengths that are known from elsewhere", Show::Page);
+    let caption =
+        Note::new("Gaps of lengths that others have explained on their machines", Show::Page);
     Some(Table::of(KNOWN.map(row), fields)?.caption(caption))
 }
 

@@ -55,7 +55,7 @@ impl Round<'_> {
         let mut started = vec![true; order.len()];
         let conditions = self.conditions;
         if let Some(words) = conditions.launcher(self.case) {
-            let (ranks, program) = (self.ranks.len(), conditions.program);
+            let (ranks, program) = (self.ranks.len(), &conditions.program);
             let interrupted = conditions.context.interrupted;
             let (launch, sockets, known) = Launch::start(&words, program, ranks, interrupted)?;
             for (rank, socket) in sockets.into_iter().enumerate() {
@@ -74,7 +74,7 @@ impl Round<'_> {
                 started[rank] = false;
                 continue;
             }
-            let here = || Session::new(None, conditions.program);
+            let here = || Session::new(None, &conditions.program);
             let RunningRank { role, host, agent, .. } = &mut self.ranks[rank];
             let session = host.map_or_else(here, |host| host.session.clone());
             *agent = Some(Agent::start(&session, rank, *role, tx.clone())?);

@@ -3,6 +3,7 @@
 //! Both sockets are connected, so that the kernel drops what others send. A datagram that finds
 //! the receiver's buffer full is lost without an error: that is a result.
 
+use super::counters::SocketCounters;
 use super::messages::Wire;
 use super::seen;
 use crate::counter::FinalCounters;
@@ -26,6 +27,8 @@ pub struct Datagrams {
     empty_ends: bool,
     /// Empty datagrams, of which no end sends any.
     pub(super) empty: u64,
+    /// Counters of the socket before its round; `None`: of a second handle, which counts the same.
+    before: Option<Box<SocketCounters>>,
 }
 
 impl Datagrams {
@@ -52,7 +55,15 @@ impl Datagrams {
             }
         }
         let incoming = vec![1; size].into_boxed_slice();
-        Ok((Datagrams { socket, incoming, empty_ends: !loses, empty: 0 }, rejected))
+        let before = Some(Box::new(SocketCounters::read(&socket)));
+        Ok((Datagrams { socket, incoming, empty_ends: !loses, empty: 0, before }, rejected))
+    }
+}
+
+impl Datagrams {
+    /// Returns what the kernel has counted of the socket.
+    pub(super) fn of_socket(&self) -> FinalCounters {
+        self.before.as_ref().map(|before| before.moved(&self.socket)).unwrap_or_default()
     }
 }
 
@@ -104,10 +115,12 @@ impl Wire for Datagrams {
 
     fn second(&self) -> Option<Datagrams> {
         let (socket, incoming) = (self.socket.try_clone().ok()?, self.incoming.clone());
-        Some(Datagrams { socket, incoming, empty_ends: self.empty_ends, empty: 0 })
+        Some(Datagrams { socket, incoming, empty_ends: self.empty_ends, empty: 0, before: None })
     }
 
     fn final_counters(&self) -> FinalCounters {
-        seen("datagrams.empty", self.empty)
+        let mut all = seen("datagrams.empty", self.empty);
+        all.extend(self.of_socket());
+        all
     }
 }

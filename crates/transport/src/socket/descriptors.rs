@@ -3,7 +3,7 @@
 use super::RECEIVE_BYTES;
 use super::transport::SocketTransport;
 use crate::settings::{BUSY_POLL, DSCP, FAMILY, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
-use crate::{Descriptor, KernelPath};
+use crate::{Descriptor, KernelPath, TransportRequest};
 use wiregauge_base::options::OptionDef;
 use wiregauge_base::units::Bytes;
 
@@ -106,5 +106,22 @@ pub const UNIXGRAM: Descriptor = Descriptor {
     available: |_| SocketTransport::UNIXGRAM.available(),
     kernel_path: KernelPath::LocalDatagrams,
     open: |setup| SocketTransport::UNIXGRAM.open(setup),
+    check: check_datagram_fits,
     ..UNIX
 };
+
+/// Bytes of a send buffer that the kernel needs more than the datagram (`unix_dgram_sendmsg`).
+const BESIDE_DATAGRAM: u64 = 32;
+
+/// Refuses a datagram that does not fit into the send buffer that was asked for, which the kernel
+/// doubles.
+fn check_datagram_fits(request: &TransportRequest<'_>) -> Result<(), String> {
+    let Some(buffer) = request.settings.size("send-buffer") else { return Ok(()) };
+    let needed = Bytes((request.size + BESIDE_DATAGRAM).div_ceil(2));
+    ensure!(
+        buffer.0 >= needed.0,
+        "a datagram of {} does not fit into --send-buffer {buffer}: use {needed} or more",
+        Bytes(request.size)
+    );
+    Ok(())
+}

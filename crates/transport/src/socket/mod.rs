@@ -3,6 +3,7 @@
 //! `villas` writes a stream's samples in VILLASnode's form into datagrams.
 
 mod admit;
+mod counters;
 pub mod datagram;
 mod descriptors;
 pub mod messages;

@@ -1,6 +1,7 @@
 //! Socket options: set as asked, and read back as they are in effect; and completions of
 //! MSG_ZEROCOPY.
 
+use super::site::bound_device;
 use crate::{NamedValues, Result, Settings, SetupError};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, setsockopt, sockopt};
 use nix::{getsockopt_impl, setsockopt_impl};
@@ -24,12 +25,17 @@ getsockopt_impl!(AllowZeroCopy, libc::SOL_SOCKET, libc::SO_ZEROCOPY, bool, socko
 /// Sets what every socket knows.
 fn apply_common(socket: &Socket, settings: &Settings) -> Result<()> {
     if let Some(bytes) = settings.size("send-buffer") {
-        let set = socket.set_send_buffer_size(bytes.0 as usize);
-        set.map_err(SetupError::system(format!("SO_SNDBUF of {} B", bytes.0)))?;
+        let bytes = bytes.0 as usize;
+        // Beyond net.core.wmem_max where this process may; else the kernel cuts it without a word.
+        let set = setsockopt(socket, sockopt::SndBufForce, &bytes).map_err(io::Error::from);
+        let set = set.or_else(|_| socket.set_send_buffer_size(bytes));
+        set.map_err(SetupError::system(format!("SO_SNDBUF of {bytes} B")))?;
     }
     if let Some(bytes) = settings.size("receive-buffer") {
-        let set = socket.set_recv_buffer_size(bytes.0 as usize);
-        set.map_err(SetupError::system(format!("SO_RCVBUF of {} B", bytes.0)))?;
+        let bytes = bytes.0 as usize;
+        let set = setsockopt(socket, sockopt::RcvBufForce, &bytes).map_err(io::Error::from);
+        let set = set.or_else(|_| socket.set_recv_buffer_size(bytes));
+        set.map_err(SetupError::system(format!("SO_RCVBUF of {bytes} B")))?;
     }
     if let Some(us) = settings.busy_poll_us() {
         socket.set_busy_poll(us).map_err(SetupError::system(format!(
@@ -127,6 +133,7 @@ pub fn effective(socket: &Socket) -> NamedValues {
         true => (socket.tclass_v6(), ipv6_mtu(socket)),
         false => (socket.tos_v4(), ip_mtu(socket)),
     };
+    all.extend(bound_device(socket).map(|name| ("bound_device".to_owned(), name)));
     all.extend(read("dscp", class.map(|class| class >> 2)));
     all.extend(read("path_mtu_bytes", mtu));
     all.extend(effective_address(address.ip()));

@@ -1,6 +1,7 @@
 //! Which address an end takes, which it may take, and with which others it may exchange data.
 
 use crate::{Result, SetupError, Site};
+use socket2::Socket;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use wiregauge_host::{Family, ip_network};
@@ -37,6 +38,26 @@ pub fn towards(other: SocketAddr, own: SocketAddr) -> Result<SocketAddr> {
         }
         (other, _) => other,
     })
+}
+
+/// Binds a socket to the device of an end, so that its packets leave by it and come in by it: an
+/// address alone chooses neither where two interfaces are in one subnet.
+///
+/// # Errors
+/// The kernel does not bind it (before Linux 5.7 that needs CAP_NET_RAW).
+pub fn bind_device(socket: &Socket, device: Option<&str>) -> io::Result<()> {
+    // A second time needs a privilege, and accepted sockets inherit it.
+    match device {
+        Some(name) if bound_device(socket).as_deref() != Some(name) => {
+            socket.bind_device(Some(name.as_bytes()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the device that a socket is bound to.
+pub fn bound_device(socket: &Socket) -> Option<String> {
+    String::from_utf8(socket.device().ok()??).ok()
 }
 
 /// Where an agent daemon says with which addresses its processes may exchange data, and which of

@@ -6,8 +6,10 @@
 //! (one `sendmsg` of several). A poll is one `recv` of as much as fits. None of them copies: what
 //! the kernel wrote is what the pattern reads.
 
+use super::counters::SocketCounters;
 use super::options::{MSG_ZEROCOPY, ZeroCopy};
 use super::{RECEIVE_BYTES, slots_for};
+use crate::counter::FinalCounters;
 use crate::optional::Watched;
 use crate::{
     Arrival, Endpoint, Events, Lengths, Link, MOST_EVENTS, Polled, Posted, Setup, Slot, Wait,
@@ -49,6 +51,8 @@ pub struct StreamEndpoint {
     zerocopy: Option<ZeroCopy>,
     /// Whether its owner may sleep.
     sleeps: bool,
+    /// Counters of the connection before its round.
+    before: Box<SocketCounters>,
 }
 
 /// Bytes to be sent, of the sending slots or (an echo) of what arrived: a message with its length
@@ -81,6 +85,7 @@ impl StreamEndpoint {
             _ => (RECEIVE_BYTES.max(2 * stride), 0),
         };
         StreamEndpoint {
+            before: Box::new(SocketCounters::read(&socket)),
             socket,
             longest,
             prefix,
@@ -361,6 +366,10 @@ impl Endpoint for StreamEndpoint {
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
+    }
+
+    fn final_counters(&self) -> FinalCounters {
+        self.before.moved(&self.socket)
     }
 
     fn receiver(&self) -> Option<Box<dyn Endpoint>> {

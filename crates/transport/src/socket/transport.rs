@@ -37,15 +37,18 @@ impl SocketTransport {
     }
 
     /// A socket that is bound to an address, and listens where it is a stream's.
-    fn bound_at(self, own: &SockAddr, settings: &Settings) -> io::Result<Socket> {
+    fn bound_at(self, own: &SockAddr, setup: &Setup) -> io::Result<Socket> {
         let socket = self.socket(own.domain())?;
         // A port whose last connection has just ended is free for those who listen.
         if self.is_ip && self.is_stream {
             socket.set_reuse_address(true)?;
         }
+        if self.is_ip {
+            site::bind_device(&socket, setup.device.as_deref())?;
+        }
         socket.bind(own)?;
         if self.is_stream {
-            options::apply_before_handshake(&socket, settings).map_err(io::Error::other)?;
+            options::apply_before_handshake(&socket, &setup.settings).map_err(io::Error::other)?;
             // Two sockets may bind the same port, but only one may listen.
             socket.listen(BACKLOG)?;
         }
@@ -53,10 +56,10 @@ impl SocketTransport {
     }
 
     /// The same at a port that is allowed here and free.
-    fn bound(self, own: &SockAddr, settings: &Settings) -> io::Result<Socket> {
+    fn bound(self, own: &SockAddr, setup: &Setup) -> io::Result<Socket> {
         match own.as_socket() {
-            Some(own) => site::bind(own, |at| self.bound_at(&at.into(), settings)),
-            None => self.bound_at(own, settings),
+            Some(own) => site::bind(own, |at| self.bound_at(&at.into(), setup)),
+            None => self.bound_at(own, setup),
         }
     }
 
@@ -75,7 +78,7 @@ impl SocketTransport {
             true => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
             false => self.own_address(&Site::Loopback, None).map_err(|error| error.to_string())?,
         };
-        let bound = self.bound_at(&own, &Settings::default());
+        let bound = self.bound_at(&own, &plain_setup());
         let what = match (self.is_ip, self.is_stream) {
             (true, true) => "a TCP socket on 127.0.0.1 cannot be bound",
             (true, false) => "a UDP socket on 127.0.0.1 cannot be bound",
@@ -89,7 +92,7 @@ impl SocketTransport {
         let own = self.own_address(&setup.site, setup.settings.family())?;
         let listens = self.is_stream && setup.role == Role::Server;
         let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
-        let bound = || self.bound(&own, &setup.settings);
+        let bound = || self.bound(&own, setup);
         let socket = (listens || !self.is_stream).then(bound).transpose();
         let socket = socket.map_err(SetupError::system(what))?;
         let address = address_of(socket.as_ref());
@@ -150,6 +153,11 @@ impl SocketTransport {
         }
         let socket = self.socket(address.domain()).map_err(SetupError::system(&to))?;
         options::apply_before_handshake(&socket, &setup.settings)?;
+        if self.is_ip {
+            let device = setup.device.as_deref();
+            let what = format!("binding to the device {}", device.unwrap_or_default());
+            site::bind_device(&socket, device).map_err(SetupError::system(what))?;
+        }
         let connected = match self.is_ip {
             true => {
                 let what = format!("using the address {}", shown(own));
@@ -162,6 +170,11 @@ impl SocketTransport {
         admit::present(&socket, setup)?;
         Ok(socket)
     }
+}
+
+/// Returns the set-up of an end on loopback without settings.
+fn plain_setup() -> Setup {
+    Setup::new(Role::Server, Traffic::Echo { every: 1 }, Wait::Busy, 1)
 }
 
 /// The address of a unix socket by its name.
@@ -193,10 +206,10 @@ mod tests {
 
     #[test]
     fn a_port_on_which_another_listens_is_in_use() {
-        let (loopback, settings) = (Site::Loopback, Settings::default());
-        let first = TCP.bound_at(&TCP.own_address(&loopback, None).unwrap(), &settings).unwrap();
+        let own = TCP.own_address(&Site::Loopback, None).unwrap();
+        let first = TCP.bound_at(&own, &plain_setup()).unwrap();
         let taken = first.local_addr().unwrap();
-        let refused = TCP.bound_at(&taken, &settings).unwrap_err();
+        let refused = TCP.bound_at(&taken, &plain_setup()).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
     }
 }

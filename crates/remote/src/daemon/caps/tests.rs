@@ -46,7 +46,7 @@ fn paced(pause_ns: u64) -> Arc<dyn PatternRequest> {
 }
 
 fn hello() -> ToAgent {
-    ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32] }
+    ToAgent::Hello { magic: MAGIC, version: VERSION, secret: [0; 32], asks_program: false }
 }
 
 fn open((case, assignment): (Case, Assignment)) -> ToAgent {

@@ -40,7 +40,7 @@ fn a_secret_dies_of_time_and_of_wrong_ones() {
     // A new one begins anew.
     let secret = offer(&folder.0).unwrap();
     Offer::open(&folder.0).unwrap().failed();
-    let past = Timestamp::now() - SignedDuration::from_secs(1);
+    let past = wall_clock::now() - SignedDuration::from_secs(1);
     write(&folder.0.join(OFFER), &format!("{secret}\n{past}\n"), true).unwrap();
     assert!(Offer::open(&folder.0).unwrap_err().contains("expired"));
     assert!(!folder.0.join(OFFER).exists());

@@ -91,6 +91,8 @@ impl Wire for Samples {
     }
 
     fn final_counters(&self) -> FinalCounters {
-        seen("datagrams.foreign", self.foreign + self.datagrams.empty)
+        let mut all = seen("datagrams.foreign", self.foreign + self.datagrams.empty);
+        all.extend(self.datagrams.of_socket());
+        all
     }
 }

@@ -1,0 +1,249 @@
+//! Asked, granted and seen: the device that carried the messages, the program that
+//! ran, buffers that the kernel cut, and the places where datagrams were lost.
+
+use crate::support::controller::{Controller, Ended, PublicCopy, Scratch, wiregauge, words};
+use crate::support::far::{FarHost, await_link};
+use crate::support::program::PROGRAM;
+use crate::support::testbed::run;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use wiregauge::record::read_record;
+use wiregauge::record::schema::{Record, Usage};
+
+fn record_of(scratch: &Scratch, ended: &Ended) -> Record {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    fs::remove_dir_all(scratch.join("run")).unwrap();
+    record
+}
+
+fn measured(scratch: &Scratch, line: &str) -> Record {
+    let ended = wiregauge(scratch, &words(&format!("{line} --out run")));
+    record_of(scratch, &ended)
+}
+
+/// Returns the sentences of a run's warnings of this kind.
+fn warnings(record: &Record, kind: &str) -> Vec<String> {
+    let all = record.runs[0].warnings.iter().filter(|warning| warning.kind == kind);
+    all.map(|warning| format!("{} ({})", warning.sentence, warning.advice)).collect()
+}
+
+fn counter(usage: &Usage, name: &str) -> u64 {
+    usage.final_counters.get(name).map_or(0, |count| count.parse().unwrap())
+}
+
+#[test]
+fn messages_go_by_the_interface_that_was_asked_for_where_two_are_in_one_subnet() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    let [here, there] = host.namespaces();
+    run(&format!("ip -n {here} link add a1 type veth peer name b1 netns {there}"));
+    run(&format!("ip -n {here} addr add 198.18.0.101/24 dev a1"));
+    run(&format!("ip -n {there} addr add 198.18.0.102/24 dev b1"));
+    run(&format!("ip -n {here} link set a1 up"));
+    run(&format!("ip -n {there} link set b1 up"));
+    await_link(here, "a1");
+    await_link(there, "b1");
+    for transport in ["tcp", "udp"] {
+        let line = format!(
+            "latency --transport {transport} --wait block --count 1000 --rounds 1 --to far \
+             --interface a1,b1 --remote-binary {PROGRAM} --out run --ssh"
+        );
+        let mut words = words(&line);
+        words.push(&host.ssh);
+        let record = record_of(&scratch, &wiregauge(&scratch, &words));
+        let round = &record.runs[0].rounds[0];
+        for (end, asked, other) in
+            [(&round.client, "a1", "wire0"), (&round.server, "b1", "wirefar")]
+        {
+            assert_eq!(end.effective_settings["interface"], asked, "{transport}");
+            assert_eq!(end.effective_settings["bound_device"], asked, "{transport}");
+            let sent = counter(end, &format!("counter.net.{asked}.tx_packets"));
+            let by_other = counter(end, &format!("counter.net.{other}.tx_packets"));
+            assert!(sent > 1000 && by_other < 100, "{transport}: {sent} by {asked}, {by_other}");
+        }
+        assert_eq!(warnings(&record, "another_device"), [""; 0]);
+    }
+}
+
+/// Returns the receive buffer of the server in bytes.
+fn granted_buffer(record: &Record) -> u64 {
+    let settings = &record.runs[0].rounds[0].server.effective_settings;
+    settings["receive_buffer_bytes"].parse().unwrap()
+}
+
+#[test]
+fn a_buffer_is_as_large_as_was_asked_for_or_the_sysctl_that_cuts_it_is_named() {
+    let scratch = Scratch::new();
+    let line =
+        "latency --transport udp --wait block --count 100 --rounds 1 --receive-buffer 256MiB";
+    let most = 2 * fs::read_to_string("/proc/sys/net/core/rmem_max")
+        .unwrap()
+        .trim()
+        .parse::<u64>()
+        .unwrap();
+    assert!(most < 512 << 20, "this host allows {most} B");
+    let record = measured(&scratch, line);
+    if rustix::process::geteuid().is_root() {
+        assert_eq!(
+            (granted_buffer(&record), warnings(&record, "not_granted").len()),
+            (512 << 20, 0)
+        );
+    }
+    let copy = PublicCopy::new();
+    fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy.0);
+    command.args(words(&format!("{line} --out run")));
+    let record = record_of(&scratch, &Controller::of(&scratch, command).end());
+    assert_eq!(granted_buffer(&record), most);
+    let said = warnings(&record, "not_granted");
+    assert_eq!(said.len(), 2, "{said:?}");
+    let asked = "--receive-buffer 256 MiB was asked of the client, which has";
+    assert!(said[0].starts_with(asked) && said[0].contains("net.core.rmem_max"), "{said:?}");
+}
+
+#[test]
+fn a_datagram_that_does_not_fit_into_the_send_buffer_is_refused_with_the_least_one() {
+    let scratch = Scratch::new();
+    let line = "latency --transport unixgram --wait block --count 100 --rounds 1";
+    let with = |more: &str| wiregauge(&scratch, &words(&format!("{line} {more} --out run")));
+    let refused = with("--size 100KiB --send-buffer 16KiB");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--send-buffer 16 KiB: use 51216 B or more"), "{refused:?}");
+    assert_eq!(with("--size 100KiB --send-buffer 51216").code, Some(0));
+}
+
+#[test]
+fn a_program_that_is_replaced_or_removed_in_mid_run_is_the_one_that_goes_on() {
+    for replace in [true, false] {
+        let scratch = Scratch::new();
+        let program = scratch.join("program");
+        fs::copy(PROGRAM, &program).unwrap();
+        let mut command = Command::new(&program);
+        command.args(words("latency --wait block --count 300 --rounds 4 --time 5s --out run"));
+        let controller = Controller::of(&scratch, command);
+        controller.await_messages(1);
+        fs::remove_file(&program).unwrap();
+        if replace {
+            fs::write(&program, "#!/bin/sh\nexit 9\n").unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let record = record_of(&scratch, &controller.end());
+        assert!(record.complete && record.runs[0].rounds.len() == 4, "{:?}", record.faults);
+        let hash = wiregauge::control::program::hash_of(PROGRAM.as_ref()).unwrap();
+        assert_eq!(record.program_sha256, hash);
+    }
+}
+
+#[test]
+fn another_build_on_the_other_host_is_refused_with_both_hashes() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    let program = scratch.join("rebuilt");
+    fs::copy(PROGRAM, &program).unwrap();
+    // Bytes behind an executable's sections change nothing that runs.
+    let mut bytes = fs::read(&program).unwrap();
+    bytes.push(0);
+    fs::write(&program, bytes).unwrap();
+    let line = format!(
+        "latency --count 100 --rounds 1 --to far --remote-binary {} --out run --ssh",
+        program.display()
+    );
+    let mut words = words(&line);
+    words.push(&host.ssh);
+    let refused = wiregauge(&scratch, &words);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("wiregauge on far is another build"), "{refused:?}");
+    let hash = wiregauge::control::program::hash_of(&program).unwrap();
+    assert!(refused.stderr.contains(&hash[..12]), "{refused:?}");
+}
+
+#[test]
+fn measuring_threads_are_named_by_their_roles() {
+    let scratch = Scratch::new();
+    let line =
+        "latency --wait block --count 1000000 --pause 100us --rounds 1 --threads 2 --out run";
+    let controller = Controller::start(&scratch, &words(line));
+    controller.await_messages(10);
+    let mut found: Vec<String> = Vec::new();
+    for agent in controller.agents() {
+        let tasks = fs::read_dir(format!("/proc/{}/task", agent.pid)).unwrap();
+        let names =
+            tasks.map(|task| fs::read_to_string(task.unwrap().path().join("comm")).unwrap());
+        found.extend(
+            names.map(|name| name.trim().to_owned()).filter(|name| name.starts_with("wg-")),
+        );
+    }
+    found.sort();
+    assert_eq!(found, ["wg-client-0", "wg-client-1", "wg-server-0", "wg-server-1"]);
+    controller.signal(rustix::process::Signal::INT);
+    controller.end();
+}
+
+#[test]
+fn datagrams_that_a_small_buffer_drops_are_counted_where_they_were_lost() {
+    let scratch = Scratch::new();
+    let record = measured(
+        &scratch,
+        "bandwidth --transport udp --wait block --size 1000 --receive-buffer 4KiB --time 200ms \
+         --rounds 1",
+    );
+    let run = &record.runs[0];
+    assert!(run.counts.lost > 100, "{:?}", run.counts);
+    let server = &run.rounds[0].server;
+    assert_eq!(counter(server, "socket.dropped"), run.counts.lost, "{server:?}");
+    assert!(counter(server, "counter.Udp.RcvbufErrors") >= run.counts.lost, "{server:?}");
+}
+
+/// Returns the places and packets of the table of losses, as a program reads it.
+fn losses(ended: &Ended) -> Vec<(String, u64)> {
+    let (_, table) = ended.stdout.split_once("lost at").expect(&ended.stdout);
+    let rows = table.lines().skip(1).take_while(|line| line.starts_with("udp "));
+    rows.map(|row| {
+        let fields: Vec<&str> =
+            row.split("  ").map(str::trim).filter(|field| !field.is_empty()).collect();
+        let [_, place, .., packets] = fields[..] else { panic!("{table}") };
+        (place.to_owned(), packets.parse().unwrap())
+    })
+    .collect()
+}
+
+#[test]
+fn known_drops_of_a_queue_a_buffer_and_a_filter_add_up_to_the_loss() {
+    let scratch = Scratch::new();
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: a network namespace needs root");
+    }
+    // 20 packets at a time at 8 Mb/s, of a sender that is faster.
+    let queue = "tc qdisc add dev lo root tbf rate 80mbit burst 10kb limit 20kb";
+    let filter = "nft add table ip t; \
+                  nft add chain ip t c { type filter hook input priority 0 \\; }; \
+                  nft add rule ip t c udp length 1008 numgen inc mod 10 == 0 counter drop";
+    for (prepare, place, more) in [
+        (queue, "queueing discipline of lo", ""),
+        (filter, "packet filter, receiving", ""),
+        ("true", "receive buffer of the socket", "--receive-buffer 4KiB"),
+    ] {
+        let line = format!(
+            "ip link set lo up; {prepare} || exit 99; exec {PROGRAM} bandwidth --transport udp \
+             --wait block --size 1000 --time 200ms --rounds 1 --out run {more}"
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", &line]);
+        let ended = Controller::of(&scratch, command).end();
+        if ended.code == Some(99) {
+            eprintln!("not checked here: {place}: {}", ended.stderr);
+            continue;
+        }
+        let record = record_of(&scratch, &ended);
+        let lost = record.runs[0].counts.lost;
+        let found = losses(&ended);
+        let own = found.iter().find(|(name, _)| name == place).map_or(0, |(_, count)| *count);
+        assert!(lost > 100 && own > 100, "{place}: {lost} lost: {found:?}");
+        // Nothing else is in this network but the messages.
+        let sum: u64 = found.iter().map(|(_, count)| count).sum();
+        assert_eq!(sum, lost, "{place}: {found:?}");
+    }
+}
