@@ -288,7 +288,13 @@ def pattern_rates(run, rounds):
     if case["pattern"] == "bandwidth":
         work = [delivered(rows, r["stride"]) for rows, r in zip(rounds, records)]
         sized = [(w * case["size"], s) for w, s in work]
-        return {"bandwidth": rate(sized), "message_rate": rate(work)}
+        found = {"bandwidth": rate(sized), "message_rate": rate(work)}
+        if any((rows["flags"] & REVERSE != 0).any() for rows in rounds):
+            for name, flag in (("bandwidth_there", 0), ("bandwidth_back", REVERSE)):
+                ways = [rows[rows["flags"] & REVERSE == flag] for rows in rounds]
+                work = [delivered(rows, r["stride"]) for rows, r in zip(ways, records)]
+                found[name] = rate([(w * case["size"], s) for w, s in work])
+        return found
     counted = [rows[rows["flags"] & WARMUP == 0] for rows in rounds]
     received = [span(rows["receive_ns"]) for rows in counted]
     found = {"message_rate": rate(received)}

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use wiregauge::record::read_record;
-use wiregauge::record::schema::{Record, Usage};
+use wiregauge::record::schema::{RateMetric, Record, Usage};
 
 fn record_of(scratch: &Scratch, ended: &Ended) -> Record {
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -246,4 +246,101 @@ fn known_drops_of_a_queue_a_buffer_and_a_filter_add_up_to_the_loss() {
         let sum: u64 = found.iter().map(|(_, count)| count).sum();
         assert_eq!(sum, lost, "{place}: {found:?}");
     }
+}
+
+#[test]
+fn both_ways_have_a_rate_each_and_their_sum_hides_nothing() {
+    let scratch = Scratch::new();
+    let record = measured(
+        &scratch,
+        "bandwidth --transport tcp --wait block --direction bi --size 4KiB --time 200ms --rounds 3",
+    );
+    let run = &record.runs[0];
+    let [there, back, both] =
+        [RateMetric::BandwidthThere, RateMetric::BandwidthBack, RateMetric::Bandwidth]
+            .map(|metric| run.rate(metric).unwrap().value);
+    let sum = there + back;
+    // Each way has a window of its own, and both that which they share.
+    assert!((sum / both - 1.0).abs() < 0.5, "{sum} and {both} B/s");
+    let one_way = measured(
+        &scratch,
+        "bandwidth --transport tcp --wait block --size 4KiB --time 50ms --rounds 1",
+    );
+    assert!(one_way.runs[0].rate(RateMetric::BandwidthThere).is_none());
+}
+
+#[test]
+fn each_connection_says_how_long_it_took_to_connect() {
+    let scratch = Scratch::new();
+    let record = measured(
+        &scratch,
+        "rpc --workload 1kB --rps 500 --time 200ms --rounds 1 --connections 40 --no-unloaded",
+    );
+    let client = &record.runs[0].rounds[0].client;
+    assert_eq!(counter(client, "connect.connections"), 40, "{client:?}");
+    let [p50, p99, longest] =
+        ["p50", "p99", "longest"].map(|of| counter(client, &format!("connect.{of}_ns")));
+    assert!(0 < p50 && p50 <= p99 && p99 <= longest, "{client:?}");
+}
+
+#[test]
+fn segments_that_were_sent_again_are_counted_and_warned_of() {
+    let scratch = Scratch::new();
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: a network namespace needs root");
+    }
+    let filter = "nft add table ip t; \
+                  nft add chain ip t c { type filter hook input priority 0 \\; }; \
+                  nft add rule ip t c tcp flags psh numgen inc mod 100 == 0 counter drop";
+    let line = format!(
+        "ip link set lo up; {filter} || exit 99; exec {PROGRAM} latency --transport tcp --wait \
+         block --count 500 --warmup 10 --rounds 1 --out run"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", &line]);
+    let ended = Controller::of(&scratch, command).end();
+    if ended.code == Some(99) {
+        return eprintln!("not checked here: {}", ended.stderr);
+    }
+    let record = record_of(&scratch, &ended);
+    let round = &record.runs[0].rounds[0];
+    let resent = [&round.client, &round.server].map(|end| counter(end, "tcp.retransmitted"));
+    // A hundredth of both ways' messages was dropped once.
+    assert!(resent.iter().sum::<u64>() >= 5, "{resent:?}");
+    assert!(!warnings(&record, "segments_resent").is_empty(), "{resent:?}");
+}
+
+#[test]
+fn a_time_namespace_changes_nothing_of_an_explanation() {
+    let scratch = Scratch::new();
+    let line = "explain latency --transport tcp --wait block --count 2000 --rounds 1 --out run";
+    let mut command = Command::new("unshare");
+    command.args(["--time", "--monotonic", "86400", "--boottime", "86400", "--fork", PROGRAM]);
+    command.args(words(line));
+    let ended = Controller::of(&scratch, command).end();
+    if ended.code != Some(0) && ended.stderr.contains("the kernel allows no tracing") {
+        return eprintln!("skipped: {}", ended.stderr);
+    }
+    let record = record_of(&scratch, &ended);
+    let found = record.explanation.expect("an explanation");
+    assert!(found.messages > 1000 && found.incomplete * 20 < found.messages, "{found:?}");
+}
+
+#[test]
+fn a_comparison_names_the_place_at_which_one_run_lost_more() {
+    let scratch = Scratch::new();
+    let line = "bandwidth --transport udp --wait block --size 1000 --time 50ms --rounds 2 --out";
+    let lost = [("good", "64MiB"), ("bad", "4KiB")].map(|(name, buffer)| {
+        let line = format!("{line} {name} --receive-buffer {buffer}");
+        let ended = wiregauge(&scratch, &words(&line));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let counts = read_record(&scratch.join(name)).unwrap().runs[0].counts;
+        counts.lost as f64 / counts.sent as f64
+    });
+    if lost[1] < 0.01 || lost[1] < 2.0 * lost[0] {
+        return eprintln!("not checked here: shares of {lost:?} were lost");
+    }
+    let ended = wiregauge(&scratch, &words("compare good bad --json"));
+    let said = "packets lost at receive buffer of the socket (server)";
+    assert!(ended.stdout.contains(said), "{lost:?}: {ended:?}");
 }

@@ -1,6 +1,7 @@
 //! Warnings about settings that were not granted, and about devices that were not used.
 
 use super::pattern::RunSoFar;
+use super::warnings::TAIL_SHARE;
 use std::collections::BTreeMap;
 use wiregauge_base::warning::Warning;
 use wiregauge_figures::record::schema::{Round, Usage};
@@ -20,6 +21,7 @@ impl RunSoFar {
             .flat_map(|end| {
                 let mut found = self.not_granted(end);
                 found.extend(self.another_device(end));
+                found.extend(self.segments_resent(end));
                 found
             })
             .collect()
@@ -40,6 +42,20 @@ impl RunSoFar {
                 advice,
             })
             .collect()
+    }
+
+    /// Returns a warning if TCP has sent segments of an end again: a latency waits for each, and a
+    /// rate suffers where they are many.
+    fn segments_resent(&self, end: Role) -> Option<Warning> {
+        let counted = self.rounds.iter().filter_map(|round| {
+            let usage = end.pick(&round.client, &round.server);
+            usage.final_counters.get("tcp.retransmitted")?.parse::<u64>().ok()
+        });
+        let segments: u64 = counted.sum();
+        let messages = self.counts.sent;
+        let are_many = segments as f64 > TAIL_SHARE * messages as f64;
+        let weakens = segments > 0 && (are_many || !self.analysis.is_rate());
+        weakens.then_some(Warning::SegmentsResent { role: end.name(), segments, messages })
     }
 
     /// Returns a warning if the interface that was asked of an end has not carried its messages in

@@ -92,7 +92,7 @@ impl RunSoFar {
         if !self.analysis.rates(case).is_empty() {
             self.work.add(self.analysis.work(&seen));
         }
-        self.collector.take(&seen);
+        self.collector.add_round(&seen);
         add(&mut self.counts, &round.counts);
         self.stop = finished.fault.map(Err);
         self.rounds.push(round);

@@ -149,7 +149,7 @@ pub struct Completion {
 /// their work.
 pub trait Collector: Any {
     /// Takes a round.
-    fn take(&mut self, _round: &RoundSeen<'_>) {}
+    fn add_round(&mut self, _round: &RoundSeen<'_>) {}
 }
 
 /// Gathers nothing.

@@ -20,7 +20,7 @@ const LOOPBACK: &str = "lo";
 const LATENESS_ALLOWED_NS: f64 = 1000.0;
 /// What happens to no more than this share of the messages, or of the time, lies beyond p99: it is
 /// counted, and warned of where it is more. The noise of a CPU is judged by the same share.
-const TAIL_SHARE: f64 = 0.01;
+pub(super) const TAIL_SHARE: f64 = 0.01;
 /// A larger share of messages without a time at which they were sent is severe.
 const UNSTAMPED_SEVERE: f64 = 0.1;
 /// From a larger share on there is no figure of the others.

@@ -46,6 +46,10 @@ wiregauge_base::options::named_enum! {
     pub enum RateMetric {
         /// Payload bytes that arrived per second, by the receiver's clock.
         Bandwidth = "bandwidth",
+        /// Payload bytes per second that arrived at the server, where both ends send.
+        BandwidthThere = "bandwidth_there",
+        /// Payload bytes per second that arrived at the client, where both ends send.
+        BandwidthBack = "bandwidth_back",
         /// Messages that arrived per second, by the receiver's clock.
         MessageRate = "message_rate",
         /// Messages that the schedule intended per second.
@@ -164,7 +168,9 @@ impl RateMetric {
     pub fn unit(self) -> RateUnit {
         use RateMetric::*;
         match self {
-            Bandwidth | LinkBandwidth | Ceiling => RateUnit::BytesPerSecond,
+            Bandwidth | BandwidthThere | BandwidthBack | LinkBandwidth | Ceiling => {
+                RateUnit::BytesPerSecond
+            }
             MessageRate | OfferedRate | AchievedRate => RateUnit::MessagesPerSecond,
             CpuClient | CpuServer => RateUnit::Nanoseconds,
             BufferTime | EmptyPollTime | FullPollTime => RateUnit::Nanoseconds,

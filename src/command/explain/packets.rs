@@ -33,16 +33,24 @@ struct Shown<'a> {
 /// Reads the module's trace, or files with those of one host or two, and shows what they hold.
 pub(super) fn explain(words: &[OsString]) -> Result<Exit, CommandError> {
     let (files, json) = read(words)?;
-    let found = match &files[..] {
-        [] => follow(&trace(OWN.as_ref())?, None),
-        [one] => follow(&trace(one)?, None),
-        [one, other, ..] => follow(&trace(one)?, Some(&trace(other)?)),
+    let traces = match &files[..] {
+        [] => vec![trace(OWN.as_ref())?],
+        files => files.iter().map(|file| trace(file)).collect::<Result<_, _>>()?,
     };
+    let lines: usize = traces.iter().map(|trace| trace.lines).sum();
+    let found = follow(&traces[0], traces.get(1));
     let Some(found) = found else {
         let none = "no packets went from each of the two hosts to the other, so their clocks \
                     cannot be compared: give both traces of the same run, or one alone";
         return Err(CommandError::Unable(none.into()));
     };
+    if found.lives.is_empty() && found.cut == 0 {
+        return Err(CommandError::Unable(format!(
+            "none of the {lines} events of the trace is of a packet: the module keeps the last \
+             16384 of each CPU, and each poll of a socket is one (--wait busy): run with --wait \
+             block, and read the trace at once"
+        )));
+    }
     let counters = match files.is_empty() {
         true => homa::counted(&Tree::default()),
         false => BTreeMap::new(),

@@ -39,6 +39,7 @@ fn what_is_no_trace_and_what_cannot_be_compared_is_refused_in_a_sentence() {
         ("explain packets other", 4, "other:1: no cpu_khz"),
         ("explain packets absent", 4, "absent: No such file"),
         ("explain packets trace idle", 4, "their clocks cannot be compared"),
+        ("explain packets idle", 4, "none of the 1 events of the trace is of a packet"),
         ("explain packets trace trace trace", 2, "of one host, or those of two"),
         ("explain packets --fast trace", 2, "has no option '--fast'"),
     ] {

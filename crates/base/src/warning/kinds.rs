@@ -116,6 +116,12 @@ warnings! {
     says("{resent} packets were sent again and {discarded} discarded: latencies include timeouts"),
     advises("check for loss; over loopback and veth Homa drops the first packet of each message");
 
+    /// TCP has sent segments again.
+    "segments_resent" Warning SegmentsResent { role: &'static str, segments: u64, messages: u64 }
+    size *segments as f64 / *messages as f64,
+    says("TCP of the {role} sent {segments} segments again, of {messages} messages"),
+    advises("look at where packets were lost, and at tcp.spurious and tcp.reordered in the record");
+
     /// Messages came for which the receiver had posted no receive, some more than once.
     "receiver_not_ready" Warning ReceiverNotReady { count: u64, counter: &'static str }
     size *count as f64,
@@ -134,6 +140,14 @@ warnings! {
     size ratio.ln().abs(),
     says("clients on {host} stand out: their {figure} is {ratio:.2} times that of all hosts"),
     advises("look for what differs there (CPU, adapter, path), or leave it out of --client-hosts");
+
+    /// The two ways of a rate both ways differ beyond their intervals.
+    "ways_differ" Warning WaysDiffer { there: f64, back: f64 }
+    about Metric("bandwidth".into()),
+    size (there / back).ln().abs(),
+    says("{:.4} MB/s arrived at the server and {:.4} at the client: bandwidth is their sum",
+         there / 1e6, back / 1e6),
+    advises("read each way by itself; where both are to be equal, look at CPUs, routes and queues");
 
     /// The wall clock was set in mid run.
     "wall_clock_set" Note WallClockSet { by_s: f64 }

@@ -50,6 +50,13 @@ pub fn places(run: &Run, is_one_host: bool) -> Vec<LossPlace> {
     places_of(&run.rounds, is_one_host)
 }
 
+/// Returns true if counters of the hosts' networks were read in a run: older records lack them, and
+/// simulated transports have none.
+pub fn were_read(run: &Run) -> bool {
+    let ends = run.rounds.iter().flat_map(|round| [&round.client, &round.server]);
+    ends.flat_map(|usage| usage.final_counters.keys()).any(|name| name.starts_with("counter."))
+}
+
 fn places_of(rounds: &[Round], is_one_host: bool) -> Vec<LossPlace> {
     let mut found: Vec<LossPlace> = Vec::new();
     for round in rounds {

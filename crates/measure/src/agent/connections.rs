@@ -3,11 +3,12 @@
 use crate::loops::socket_stamped::SocketStamped;
 use crate::loops::stamped::{Stamped, identify};
 use std::io;
+use std::time::Instant;
 use wiregauge_clock::Source;
 use wiregauge_plan::Case;
 use wiregauge_plan::topology::Wiring;
 use wiregauge_sample::arena::Arena;
-use wiregauge_transport::counter::{self, FinalCounters};
+use wiregauge_transport::counter::{self, CounterValue, FinalCounters};
 use wiregauge_transport::endpoint_set::EndpointSet;
 use wiregauge_transport::optional::{DeviceClock, LiveWord};
 use wiregauge_transport::{
@@ -29,6 +30,8 @@ pub(crate) struct Connections {
     rejected_peers: u64,
     /// Whether each message chooses a connection.
     is_mesh: bool,
+    /// Times that it took to connect, rising: of each connection.
+    setup_ns: Vec<u64>,
 }
 
 /// Opens the endpoints of a thread, each for the side that its rank has on that connection.
@@ -53,9 +56,12 @@ impl Connections {
         peers: &[Blob],
     ) -> Result<Connections, SetupError> {
         let (mut ends, mut first, mut rejected_peers) = (Vec::new(), None, 0);
+        let mut setup_ns = Vec::new();
         for (opening, peer) in openings.into_iter().zip(peers) {
+            let begin = Instant::now();
             let Connected { endpoint, effective_settings, rejected_peers: rejected } =
                 opening.connect(peer)?;
+            setup_ns.push(begin.elapsed().as_nanos() as u64);
             ends.push(endpoint);
             rejected_peers += rejected;
             first.get_or_insert(effective_settings);
@@ -73,7 +79,8 @@ impl Connections {
             false => EndpointSet::new(ends, patience),
         };
         let set = set.map_err(SetupError::system(WATCHING))?;
-        Ok(Connections { set, effective_settings, rejected_peers, is_mesh })
+        setup_ns.sort_unstable();
+        Ok(Connections { set, effective_settings, rejected_peers, is_mesh, setup_ns })
     }
 
     /// Has each post and arrival stamped in this memory, those of a socket by the kernel; in memory
@@ -107,7 +114,23 @@ impl Connections {
 
     /// What the endpoints have counted when the round is over.
     pub fn final_counters(&self) -> FinalCounters {
-        counter::merged(self.set.ends.iter().map(Endpoint::final_counters))
+        let mut all = counter::merged(self.set.ends.iter().map(Endpoint::final_counters));
+        all.extend(self.setup_counters());
+        all
+    }
+
+    /// Returns the number of connections and quantiles of the time to connect one.
+    fn setup_counters(&self) -> FinalCounters {
+        let Some(longest) = self.setup_ns.last() else { return FinalCounters::new() };
+        let connections = CounterValue::Events(self.setup_ns.len() as u64);
+        let mut all = FinalCounters::from([("connect.connections".to_owned(), connections)]);
+        for (name, p) in [("p50", 0.5), ("p99", 0.99), ("longest", 1.0)] {
+            // The nearest rank.
+            let rank = ((self.setup_ns.len() as f64 * p).ceil() as usize).saturating_sub(1);
+            let ns = *self.setup_ns.get(rank).unwrap_or(longest);
+            all.insert(format!("connect.{name}_ns"), CounterValue::Largest(ns));
+        }
+        all
     }
 
     /// A word of the first slot, `at` bytes behind its begin, that another thread may go on

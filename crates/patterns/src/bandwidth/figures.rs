@@ -2,7 +2,9 @@
 
 use super::{Bandwidth, Direction, Spec, window};
 use crate::prelude::*;
+use wiregauge_analysis::pattern::Completion;
 use wiregauge_analysis::rates::figure;
+use wiregauge_base::warning::Warning;
 use wiregauge_sample::join::{End, sample};
 
 impl PatternAnalysis for Bandwidth {
@@ -24,8 +26,12 @@ impl PatternAnalysis for Bandwidth {
         vec![Metric::Complete]
     }
 
-    fn rates(&self, _: &Case) -> Vec<RateMetric> {
-        vec![RateMetric::Bandwidth, RateMetric::MessageRate]
+    fn rates(&self, case: &Case) -> Vec<RateMetric> {
+        let mut all = vec![RateMetric::Bandwidth, RateMetric::MessageRate];
+        if case.spec::<Spec>().direction == Direction::Bi {
+            all.extend([RateMetric::BandwidthThere, RateMetric::BandwidthBack]);
+        }
+        all
     }
 
     fn arrivals(&self, case: &Case) -> Arrivals {
@@ -58,11 +64,54 @@ impl PatternAnalysis for Bandwidth {
 
     fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {
         let (work, size) = (&run.work.delivered, run.case.size.0 as f64);
-        vec![
+        let mut all = vec![
             figure(RateMetric::Bandwidth, "B/s", work, size),
             figure(RateMetric::MessageRate, "msg/s", work, 1.0),
-        ]
+        ];
+        if let Some(ways) = run.collected::<EachWay>().filter(|ways| !ways.there.is_empty()) {
+            all.push(figure(RateMetric::BandwidthThere, "B/s", &ways.there, size));
+            all.push(figure(RateMetric::BandwidthBack, "B/s", &ways.back, size));
+        }
+        all
     }
+
+    fn collector(&self) -> Box<dyn Collector> {
+        Box::<EachWay>::default()
+    }
+
+    fn complete(&self, _: &Plan, runs: &[RunSoFar], number: usize) -> Completion {
+        let rates = runs.get(number).map(|run| self.rate_figures(run)).unwrap_or_default();
+        let warnings = differing_ways(&rates).into_iter().collect();
+        Completion { warnings, ..Completion::default() }
+    }
+}
+
+/// The deliveries of each way by itself, where both ends send: of each round, in its own window.
+#[derive(Default)]
+struct EachWay {
+    there: Vec<Delivered>,
+    back: Vec<Delivered>,
+}
+
+impl Collector for EachWay {
+    fn add_round(&mut self, seen: &RoundSeen<'_>) {
+        if seen.case.spec::<Spec>().direction == Direction::Bi {
+            let stride = seen.case.profile().stride as f64;
+            let [there, back] = Flows::of(&seen.samples.samples).each_way(stride);
+            self.there.push(there);
+            self.back.push(back);
+        }
+    }
+}
+
+/// Returns a warning if the ways differ beyond their intervals: their sum hides that.
+fn differing_ways(rates: &[RateFigure]) -> Option<Warning> {
+    let there = &rates.iter().find(|one| one.metric == RateMetric::BandwidthThere)?.rate;
+    let back = &rates.iter().find(|one| one.metric == RateMetric::BandwidthBack)?.rate;
+    let of_there = there.interval?;
+    let of_back = back.interval?;
+    let is_apart = of_there.high.0 < of_back.low.0 || of_back.high.0 < of_there.low.0;
+    is_apart.then_some(Warning::WaysDiffer { there: there.value, back: back.value })
 }
 
 /// One sample for every `stride` messages that arrived: it has the stamps of the last.
@@ -94,6 +143,11 @@ impl Flows {
             flow.push(sample.receive_ns);
         }
         flows
+    }
+
+    /// Returns what each way delivered, in the time that its own threads share.
+    fn each_way(self, stride: f64) -> [Delivered; 2] {
+        self.0.map(|flows| window::delivered(&flows.into_values().collect::<Vec<_>>(), stride))
     }
 
     /// What was delivered in the time that all threads and both ways share; nothing in no time

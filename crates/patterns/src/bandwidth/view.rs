@@ -62,7 +62,12 @@ impl PatternView for Bandwidth {
             number("n", "", |run: &&Run| Cell::Count(run.counts.received)),
             number("lost", "", |run: &&Run| Cell::lost(run.counts.lost)),
         ];
-        let fields = before.into_iter().chain(speeds.map(speed)).chain(after);
+        let unit = byte_rate::or(Megabytes);
+        let ways = [("there", RateMetric::BandwidthThere), ("back", RateMetric::BandwidthBack)]
+            .into_iter()
+            .filter(|_| runs().any(|run| spec(run).direction == Direction::Bi))
+            .map(|(head, metric)| figure(head, unit.name(), rate(metric, unit.factor())));
+        let fields = before.into_iter().chain(speeds.map(speed)).chain(ways).chain(after);
         let table =
             Table::of(runs(), own(record).into_iter().chain(pair).chain(ends()).chain(fields))?;
         let caption = "Bandwidth of the payload that arrived, by the receiver's clock";

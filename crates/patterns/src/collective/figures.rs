@@ -136,7 +136,7 @@ pub fn of_ranks(each: &[RoundSamples]) -> RoundSamples {
 }
 
 impl Collector for Gathered {
-    fn take(&mut self, seen: &RoundSeen<'_>) {
+    fn add_round(&mut self, seen: &RoundSeen<'_>) {
         Gathered::take(self, &seen.samples.samples);
     }
 }

@@ -121,7 +121,7 @@ impl PatternAnalysis for Exchange {
 }
 
 impl Collector for Gathered {
-    fn take(&mut self, seen: &RoundSeen<'_>) {
+    fn add_round(&mut self, seen: &RoundSeen<'_>) {
         let stride = seen.case.profile().stride as f64;
         let share = |thread: &wiregauge_figures::record::schema::Thread| {
             if thread.length_ns > 0.0 { thread.client.cpu_ns / thread.length_ns } else { 0.0 }

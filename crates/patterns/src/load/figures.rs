@@ -87,7 +87,7 @@ fn next_points(number: usize, first: &RunSoFar, runs: &[RunSoFar]) -> Vec<NextCa
 pub(crate) struct Costs(BTreeMap<RateMetric, Vec<Delivered>>);
 
 impl Collector for Costs {
-    fn take(&mut self, seen: &RoundSeen<'_>) {
+    fn add_round(&mut self, seen: &RoundSeen<'_>) {
         let RoundSeen { client, server, server_time, .. } = seen;
         let answered = seen.round.counts.received;
         if answered == 0 {
@@ -160,7 +160,7 @@ mod tests {
         let case = crate::oneway::request(Default::default());
         let counts = Counts { received, ..Counts::default() };
         let mut found = Costs::default();
-        found.take(&RoundSeen {
+        found.add_round(&RoundSeen {
             case: &case.plan().unwrap().cases.remove(0),
             samples: &RoundSamples::default(),
             round: &Round { counts, ..Round::default() },

@@ -108,8 +108,8 @@ struct Requests {
 }
 
 impl Collector for Requests {
-    fn take(&mut self, seen: &RoundSeen<'_>) {
-        self.costs.take(seen);
+    fn add_round(&mut self, seen: &RoundSeen<'_>) {
+        self.costs.add_round(seen);
         let round = seen.round.index as usize;
         self.sizes.take(seen.case, round, seen.samples);
         for (host, samples) in client_hosts::by_host(seen.case, seen.samples) {

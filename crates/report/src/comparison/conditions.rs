@@ -12,6 +12,7 @@ use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use wiregauge_base::options::each_once;
+use wiregauge_figures::record::losses;
 use wiregauge_figures::record::schema::{CaseRecord, Environment, Noise, Record, Run, Severity};
 use wiregauge_plan::written::shortened;
 
@@ -97,6 +98,9 @@ pub(super) fn differing(a: &Side, b: &Side, matches: &Matches<'_>, is_one: bool)
         let methods = [pair.a, pair.b].map(|run| flat("method", &run.included));
         differ(&mut all, "", methods, |_| severity);
         differ(&mut all, "", [pair.a, pair.b].map(of_rounds), |_| severity);
+        let [of_a, of_b] =
+            [(pair.a, a), (pair.b, b)].map(|(run, side)| shares_lost(run, &side.record));
+        packets_lost(&mut all, severity, [&of_a, &of_b]);
     }
     if !is_one {
         let labels = |runs: &Vec<&Run>| {
@@ -170,6 +174,33 @@ fn noise(all: &mut Vec<Condition>, prefix: &str, both: [&[Noise]; 2]) {
     if a.max(b) >= MUCH_LOST && a.max(b) >= TIMES_LOST * a.min(b) {
         let texts = [a, b].map(|share| format!("{} %", percent(share)));
         push(all, Severity::Warning, &format!("{prefix}CPU time lost to other work"), texts);
+    }
+}
+
+/// Shares of a run's messages whose packets were lost or sent again, by the place.
+fn shares_lost(run: &Run, record: &Record) -> BTreeMap<String, f64> {
+    let sent = run.counts.sent.max(1) as f64;
+    let mut shares: BTreeMap<String, f64> = BTreeMap::new();
+    for place in losses::places(run, record.hosts.is_empty()) {
+        let name = format!("packets lost at {} ({})", place.place, place.end);
+        shares.insert(name, place.packets as f64 / sent);
+    }
+    for usage in run.rounds.iter().flat_map(|round| [&round.client, &round.server]) {
+        let segments = usage.final_counters.get("tcp.retransmitted");
+        let segments: f64 = segments.and_then(|count| count.parse().ok()).unwrap_or(0.0);
+        *shares.entry("segments sent again".to_owned()).or_default() += segments / sent;
+    }
+    shares
+}
+
+/// Adds the places at which one run lost far more packets than the other.
+fn packets_lost(all: &mut Vec<Condition>, severity: Severity, both: [&BTreeMap<String, f64>; 2]) {
+    for place in each_once(both.iter().flat_map(|shares| shares.keys())) {
+        let shares = both.map(|shares| shares.get(place).copied().unwrap_or(0.0));
+        let [least, most] = [shares[0].min(shares[1]), shares[0].max(shares[1])];
+        if most >= MUCH_LOST && most >= TIMES_LOST * least {
+            push(all, severity, place, shares.map(|share| format!("{} %", percent(share))));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! push gateway and the node exporter's textfile collector take as well.
 
 use super::selection::Selection;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::UNIX_EPOCH;
@@ -26,6 +27,19 @@ pub(super) fn write(
 }
 
 type Labels = Vec<(&'static str, String)>;
+
+/// Returns true if a counter is a state or a time of one round, and no count that adds up.
+fn is_state(name: &str) -> bool {
+    const STATES: [&str; 6] = [
+        "tcp.rtt_us",
+        "tcp.rtt_variation_us",
+        "tcp.min_rtt_us",
+        "tcp.congestion_window_segments",
+        "tcp.delivery_rate_bytes_per_second",
+        "connect.connections",
+    ];
+    STATES.contains(&name) || (name.starts_with("connect.") && name.ends_with("_ns"))
+}
 
 /// A metric family: all its points stand together.
 struct Family {
@@ -126,6 +140,27 @@ impl Families {
         for (outcome, count) in outcomes {
             let help = "Messages of all rounds by what became of them";
             self.add("messages", "", help, &with(&labels, "outcome", outcome), count as f64);
+        }
+        for end in ["client", "server"] {
+            self.of_counters(run, end, &with(&labels, "end", end));
+        }
+    }
+
+    /// Counters of an end: the sums over all rounds, and of times and states the largest.
+    fn of_counters(&mut self, run: &Run, end: &str, labels: &Labels) {
+        let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
+        for round in &run.rounds {
+            let usage = if end == "client" { &round.client } else { &round.server };
+            for (name, count) in &usage.final_counters {
+                let Ok(count) = count.parse::<f64>() else { continue };
+                let total = totals.entry(name).or_default();
+                *total = if is_state(name) { total.max(count) } else { *total + count };
+            }
+        }
+        for (name, total) in totals {
+            let help = "Counters of an end and of its host, from the connection to the end of the \
+                        rounds";
+            self.add("counter", "", help, &with(labels, "name", name), total);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The places at which messages of runs were lost.
 
 use crate::model::{Note, OfRun, Section, Show, Table, number, text};
-use wiregauge_figures::record::losses::places;
+use wiregauge_figures::record::losses::{places, were_read};
 use wiregauge_figures::record::schema::{Record, Run};
 use wiregauge_figures::view::compared::{ends_of, told_apart};
 use wiregauge_figures::view::model::Cell;
@@ -21,9 +21,10 @@ impl OfRun for LossRow<'_> {
     }
 }
 
-/// The table; `None` where no message was lost.
+/// The table; `None` where no message was lost, or nothing is known of the hosts.
 pub fn section(record: &Record) -> Option<Section> {
-    let runs: Vec<&Run> = record.runs.iter().filter(|run| run.counts.lost > 0).collect();
+    let runs: Vec<&Run> =
+        record.runs.iter().filter(|run| run.counts.lost > 0 && were_read(run)).collect();
     let names = told_apart(&runs, ends_of);
     let lines = runs.iter().zip(names).flat_map(|(run, name)| lines_of(record, run, &name));
     let fields = [

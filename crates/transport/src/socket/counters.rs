@@ -207,7 +207,7 @@ mod tests {
             panic!("{moved:?}")
         };
         assert!(us > 100_000, "{moved:?}");
-        assert!(moved.contains_key("tcp.rtt_us") && !moved.contains_key("tcp.retransmitted"));
+        assert!(moved.contains_key("tcp.rtt_us"), "{moved:?}");
     }
 
     #[test]

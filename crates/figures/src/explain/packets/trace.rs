@@ -89,6 +89,8 @@ pub(super) const NOTICED: [(&str, &str); 7] = [
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     pub(super) events: Vec<Event>,
+    /// Lines of the trace, of which those of packets and locks are kept.
+    pub lines: usize,
 }
 
 impl Trace {
@@ -142,6 +144,7 @@ impl Trace {
             return Err(TraceProblem::Wrong { name: name.into(), line: number, what });
         }
         trace.events.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+        trace.lines = seen;
         Ok(trace)
     }
 }
