@@ -173,11 +173,13 @@ impl RoleRunner {
         }
     }
 
-    /// Reads the counters of this host's network before a round: one thread does, of a transport
-    /// over IP.
+    /// Reads the counters of this host's network before a round: one thread of each host does, of a
+    /// transport over IP.
     fn network_counters(&self) -> Option<NetCounters> {
-        let reads = self.number == 0 && self.case.transport.has_setting("interface");
-        reads.then(NetCounters::read)
+        let is_first = self.number == 0 && self.case.transport.has_setting("interface");
+        let is_client = self.assignment.role.side() == Role::Client;
+        let is_of_host = is_client || self.case.topology.is_between_hosts();
+        (is_first && is_of_host).then(NetCounters::read)
     }
 
     /// Binds it to its CPU.

@@ -43,13 +43,19 @@ pub fn towards(other: SocketAddr, own: SocketAddr) -> Result<SocketAddr> {
 /// Binds a socket to the device of an end, so that its packets leave by it and come in by it: an
 /// address alone chooses neither where two interfaces are in one subnet.
 ///
+/// Before Linux 5.7 that needs CAP_NET_RAW. Without it the socket stays as it is, and the counters
+/// of the devices show which one carried the messages.
+///
 /// # Errors
-/// The kernel does not bind it (before Linux 5.7 that needs CAP_NET_RAW).
+/// The kernel does not bind it for another reason.
 pub fn bind_device(socket: &Socket, device: Option<&str>) -> io::Result<()> {
     // A second time needs a privilege, and accepted sockets inherit it.
     match device {
         Some(name) if bound_device(socket).as_deref() != Some(name) => {
-            socket.bind_device(Some(name.as_bytes()))
+            match socket.bind_device(Some(name.as_bytes())) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                bound => bound,
+            }
         }
         _ => Ok(()),
     }
