@@ -95,10 +95,9 @@ fn a_link_carries_the_rate_that_was_asked_for() {
         let ended = inside(&scratch, &options, &words);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let record = read_record(&scratch.join(topology)).unwrap();
-        // 50 Mb/s are 6.25 MB/s; headers take a share, and a busy machine more of them. Without a
-        // shape it is a hundred times.
+        // 50 Mb/s are 6.25 MB/s; headers take a share. Without a shape it is a hundred times.
         let rate = record.runs[0].rates[0].rate.value;
-        assert!((1e6..6.3e6).contains(&rate), "{topology}: {rate} B/s");
+        assert!((3e6..6.3e6).contains(&rate), "{topology}: {rate} B/s");
     }
 }
 

@@ -4,7 +4,7 @@ use super::pattern::RunSoFar;
 use super::warnings::TAIL_SHARE;
 use std::collections::BTreeMap;
 use wiregauge_base::warning::Warning;
-use wiregauge_figures::record::schema::{Round, Usage};
+use wiregauge_figures::record::schema::Usage;
 use wiregauge_transport::evidence::{NotGranted, not_granted};
 use wiregauge_transport::{Lengths, Role};
 
@@ -27,12 +27,18 @@ impl RunSoFar {
             .collect()
     }
 
-    /// Returns the settings that an end has otherwise than they were asked for.
+    /// Returns the settings that an end has otherwise than they were asked for: in the first round
+    /// in which there are any, since each round connects anew.
     fn not_granted(&self, end: Role) -> Vec<Warning> {
-        let Some(round) = self.rounds.first() else { return Vec::new() };
-        let effective = &end.pick(&round.client, &round.server).effective_settings;
         let role = end.name();
-        not_granted(&self.case.settings, end, effective)
+        self.rounds
+            .iter()
+            .map(|round| {
+                let usage = end.pick(&round.client, &round.server);
+                not_granted(&self.case.settings, end, &usage.effective_settings)
+            })
+            .find(|found| !found.is_empty())
+            .unwrap_or_default()
             .into_iter()
             .map(|NotGranted { option, asked, granted, advice }| Warning::NotGranted {
                 role,
@@ -69,67 +75,54 @@ impl RunSoFar {
             Lengths::Varied => 1,
         };
         let seen = self.rounds.iter().filter(|_| is_wire).find_map(|round| {
-            carried_elsewhere(end.pick(&round.client, &round.server), end, round, &asked, size)
+            let usage = end.pick(&round.client, &round.server);
+            carried_elsewhere(usage, &asked, round.counts.received * size)
         })?;
         Some(Warning::AnotherDevice { role: end.name(), interface: asked, seen })
     }
 }
 
-/// Returns the interface that has carried most, where the asked one has not carried the payload of
-/// a round.
-fn carried_elsewhere(
-    usage: &Usage,
-    end: Role,
-    round: &Round,
-    asked: &str,
-    size: u64,
-) -> Option<String> {
-    let messages = end.pick(&round.counts.sent, &round.counts.received);
-    let way = end.pick(&"tx_bytes", &"rx_bytes");
-    let by_interface = bytes_by_interface(&usage.final_counters, way);
+/// Returns the interface that has carried most, where the asked one has not carried the payload
+/// that has arrived in a round: both ways together, since a pattern decides which end sends.
+fn carried_elsewhere(usage: &Usage, asked: &str, payload_bytes: u64) -> Option<String> {
+    let by_interface = bytes_by_interface(&usage.final_counters);
     // Where the host's counters were not read, as on older agents, nothing was seen.
     let (most, _) = by_interface.iter().max_by_key(|(_, bytes)| **bytes)?;
     let carried = by_interface.get(asked).copied().unwrap_or(0);
-    let is_missing = (carried as f64) < CARRIED * (*messages as f64) * size as f64;
+    let is_missing = (carried as f64) < CARRIED * payload_bytes as f64;
     (is_missing && *most != asked).then(|| (*most).to_owned())
 }
 
-/// Returns the bytes that each interface has carried one way in a round.
-fn bytes_by_interface<'a>(
-    counters: &'a BTreeMap<String, String>,
-    way: &str,
-) -> BTreeMap<&'a str, u64> {
-    counters
-        .iter()
-        .filter_map(|(name, count)| {
-            let (interface, counter) = name.strip_prefix(OF_NETWORK)?.rsplit_once('.')?;
-            (counter == way).then_some((interface, count.parse().ok()?))
-        })
-        .collect()
+/// Returns the bytes that each interface has carried in a round.
+fn bytes_by_interface(counters: &BTreeMap<String, String>) -> BTreeMap<&str, u64> {
+    let mut sums = BTreeMap::new();
+    for (name, count) in counters {
+        let of_interface = name.strip_prefix(OF_NETWORK).and_then(|name| name.rsplit_once('.'));
+        let Some((interface, "tx_bytes" | "rx_bytes")) = of_interface else { continue };
+        *sums.entry(interface).or_default() += count.parse().unwrap_or(0);
+    }
+    sums
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wiregauge_figures::record::schema::Counts;
 
     fn seen_elsewhere(bytes: &[(&str, u64)]) -> Option<String> {
         let counters =
             bytes.iter().map(|(name, bytes)| (format!("counter.net.{name}"), bytes.to_string()));
         let usage = Usage { final_counters: counters.collect(), ..Usage::default() };
-        let counts = Counts { sent: 1000, received: 1000, ..Counts::default() };
-        let round = Round { counts, ..Round::default() };
-        carried_elsewhere(&usage, Role::Client, &round, "a1", 64)
+        carried_elsewhere(&usage, "a1", 64_000)
     }
 
     #[test]
     fn the_interface_that_carried_the_messages_is_named_where_it_is_another() {
-        let other = [("a0.tx_bytes", 106_000), ("a1.tx_bytes", 42), ("a1.rx_bytes", 106_000)];
+        let other = [("a0.tx_bytes", 106_000), ("a1.tx_bytes", 42), ("a1.rx_packets", 106_000)];
         assert_eq!(seen_elsewhere(&other).as_deref(), Some("a0"));
         // One that carried nothing has no counter that moved.
         assert_eq!(seen_elsewhere(&other[..1]).as_deref(), Some("a0"));
         // Other programs may have sent more by another one.
-        let busy = [("eth9.tx_bytes", 9_000_000), ("a1.tx_bytes", 106_000)];
+        let busy = [("eth9.tx_bytes", 9_000_000), ("a1.tx_bytes", 20_000), ("a1.rx_bytes", 20_000)];
         assert_eq!(seen_elsewhere(&busy), None);
         assert_eq!(seen_elsewhere(&[]), None);
     }

@@ -143,7 +143,7 @@ fn firmware(socket: &OwnedFd, name: &str) -> Option<String> {
 pub struct Qdisc {
     /// Number of the interface.
     pub interface: u32,
-    /// Its name, such as `fq_codel`.
+    /// The name of the discipline, such as `fq_codel`.
     pub kind: String,
     /// Marks the one that all packets pass first.
     pub is_root: bool,

@@ -59,7 +59,7 @@ impl AgentProgram {
 /// Returns the identity of this process's program, read once.
 ///
 /// # Errors
-/// Its file cannot be read.
+/// The file cannot be read.
 pub fn identity() -> Result<&'static ProgramIdentity, Fault> {
     static OWN: OnceLock<Result<ProgramIdentity, String>> = OnceLock::new();
     OWN.get_or_init(|| {

@@ -211,6 +211,21 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_loses_nothing_sends_nothing_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut reader, _) = listener.accept().unwrap();
+        let before = SocketCounters::read(&sender);
+        for _ in 0..100 {
+            sender.write_all(&[1; 64]).unwrap();
+            reader.read_exact(&mut [0; 64]).unwrap();
+        }
+        let moved = before.moved(&sender);
+        assert!(moved.contains_key("tcp.rtt_us"), "{moved:?}");
+        assert!(!moved.contains_key("tcp.retransmitted"), "{moved:?}");
+    }
+
+    #[test]
     fn a_shorter_struct_of_an_older_kernel_has_what_it_has() {
         let mut bytes = vec![0; 104];
         bytes[68..72].copy_from_slice(&7u32.to_ne_bytes());
