@@ -201,8 +201,10 @@ fn streams(
         if let (Some([client, server]), 0) = (owners, flow) {
             return Some(if not == client { server } else { client });
         }
-        let mut all = own.iter().filter(|stamp| stamp.kind == Kind::Copied && stamp.tid != not);
-        all.find(|stamp| in_flow(stamp, flow)).map(|stamp| stamp.tid)
+        let all = own.iter().filter(|stamp| stamp.kind == Kind::Copied && stamp.tid != not);
+        let known = all.clone().find(|stamp| stamp.flow == flow);
+        let found = known.or_else(|| all.clone().find(|stamp| in_flow(stamp, flow)));
+        found.map(|stamp| stamp.tid)
     };
     let server = match way.kernels {
         Kernels::Ours => Some(UNSEEN),
@@ -259,7 +261,14 @@ impl Reader<'_> {
 
     fn own(&self, kind: Kind) -> impl Iterator<Item = (usize, &Stamp)> {
         let all = self.all.iter().enumerate().skip(self.start);
-        all.filter(move |(_, stamp)| stamp.kind == kind && in_flow(stamp, self.flow))
+        all.filter(move |(_, stamp)| stamp.kind == kind && self.has(stamp))
+    }
+
+    /// Returns true if a stamp is of this stream: a copy without a flow may be one that any thread
+    /// made from another socket, so that only the receiver's count.
+    fn has(&self, stamp: &Stamp) -> bool {
+        let is_known = stamp.flow == self.flow;
+        is_known || (in_flow(stamp, self.flow) && stamp.tid == self.receiver)
     }
 
     fn kinds(way: &Way) -> Vec<Kind> {

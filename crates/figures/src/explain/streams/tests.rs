@@ -236,8 +236,10 @@ fn packets_that_became_one_are_counted_since_the_stack_took_one_before() {
 }
 
 #[test]
-fn a_datagram_that_was_dropped_does_not_shift_those_behind_it() {
+fn neither_a_dropped_datagram_nor_copies_of_other_threads_shift_those_behind_it() {
     let (mut samples, mut stamps) = (Vec::new(), Vec::new());
+    // Of another thread, from a socket without ports, as those of netlink are.
+    stamps.extend([4000, 4001].map(|at| stamp(at, Kind::Copied, 99, 0, [0, 100])));
     for number in 0..4_u32 {
         let at = 1000 + 100 * u64::from(number);
         let packet = |step: u64, kind| stamp(at + step, kind, CLIENT, THERE, [number, 100]);
