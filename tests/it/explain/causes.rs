@@ -223,8 +223,11 @@ fn a_full_receive_buffer_is_named() {
     ] {
         let how = "--cpus 0,1 --outstanding 64 --count 3000 --rounds 1";
         let found = explain(&scratch, &format!("oneway --transport {line} {how}"));
-        // A poller finds many messages before their sender announces them.
         check_sums(&found);
+        // A receiver that polls finds about one of a hundred before its sender announces it.
+        let share = if line.contains("--check") { 20 } else { 100 };
+        let most = if line.starts_with("tcp") { 0 } else { found.messages / share };
+        assert!(found.disordered <= most, "{line}: {} disordered", found.disordered);
         // TCP may have it in its own buffer, or not take it since that is full too.
         let is_of_buffer = |who: &str| who.ends_with("full receive buffer of the server");
         let own = found.slow.causes.iter().filter(|(one, _)| is_of_buffer(&one.who));
