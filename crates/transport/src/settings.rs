@@ -37,8 +37,8 @@ pub const DSCP: OptionDef = OptionDef::count("dscp", "DSCP code point").limits(0
 /// Whose addresses the ends use.
 pub const INTERFACE: OptionDef = OptionDef::parsed::<Interfaces>(
     "interface",
-    "Network interface of both ends, such as ib0, or of the client and the server, such as ib0,ib1; \
-     between hosts tcp and udp are bound to it",
+    "Network interface of both ends, such as ib0, or of the client and the server, such as \
+     ib0,ib1; between hosts tcp and udp are bound to it",
 )
 .metavar("NAME")
 .per_end()
