@@ -189,7 +189,7 @@ fn no_loop_asks_for_memory() {
     use TransportKind::{Null, Shm, Tcp, Unix};
     for wait in Wait::ALL {
         for transport in [Null, Shm, Tcp, Unix] {
-            let latency = latency::request(latency::Spec::default());
+            let latency = latency::request(Default::default());
             asks_for_nothing(case(latency, transport, *wait));
             if transport == Null {
                 continue;

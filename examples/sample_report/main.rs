@@ -132,7 +132,7 @@ fn sweep_cases() -> Vec<Case> {
 }
 
 fn latency() -> Request {
-    latency::request(latency::Spec::default())
+    latency::request(Default::default())
 }
 
 fn bandwidth() -> Request {

@@ -67,7 +67,7 @@ fn lists_and_sweeps_become_values_each_once() {
 #[test]
 fn what_is_not_asked_for_is_the_pattern_s_default() {
     for (line, usual) in [
-        ("latency", latency::request(latency::Spec::default())),
+        ("latency", latency::request(Default::default())),
         ("oneway", oneway::request(oneway::Spec::default())),
         ("bandwidth", bandwidth::request(bandwidth::Spec::default())),
     ] {

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_line_has_the_same_columns() {
-        let case = latency::request(latency::Spec::default()).plan().unwrap().cases.remove(0);
+        let case = latency::request(Default::default()).plan().unwrap().cases.remove(0);
         let metric = Some(Metric::HalfRtt);
         let known = Period {
             at_s: 3.0004,

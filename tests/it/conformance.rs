@@ -107,7 +107,7 @@ fn one_byte_more_than_the_largest_message_is_refused_by_the_plan() {
         let plan = |size| {
             let sizes = vec![Bytes(size)];
             let transports = vec![*kind];
-            Request { sizes, transports, ..latency::request(latency::Spec::default()) }.plan()
+            Request { sizes, transports, ..latency::request(Default::default()) }.plan()
         };
         let largest = kind.descriptor().largest;
         assert!(plan(largest).is_ok(), "{kind}");

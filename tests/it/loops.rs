@@ -474,7 +474,7 @@ fn rows_of_a_writer_that_was_killed_are_readable() {
     assert_eq!((rows.len(), arena.progress()), (5, 5));
     assert_eq!(rows[1].submit, Ticks(11));
     assert_eq!(rows[2], Row::default(), "a row that was not written yet is all zero");
-    let samples = joined(latency::request(latency::Spec::default()), [rows, &[]]);
+    let samples = joined(latency::request(Default::default()), [rows, &[]]);
     assert_eq!((samples[4].submit_ns, samples[4].receive_ns), (14.0, 20.0));
     assert!(samples[2].submit_ns.is_nan() && samples[2].receive_ns.is_nan());
     assert!(!samples[2].flags.has(Flags::LOST), "nothing is known of it");

@@ -13,6 +13,7 @@ mod cli;
 mod clocks;
 mod compare;
 mod conformance;
+mod connections;
 mod coverage;
 mod doctor;
 mod evidence;

@@ -23,7 +23,7 @@ const WARMUP: u64 = 50;
 const ALL: u64 = MESSAGES + WARMUP;
 
 fn latency() -> Request {
-    latency::request(latency::Spec::default())
+    latency::request(Default::default())
 }
 
 fn oneway() -> Request {
@@ -155,7 +155,7 @@ fn latency_keeps_every_message_of_every_transport() {
 #[test]
 fn a_burst_longer_than_the_queues_is_answered_whole() {
     each(
-        latency::request(latency::Spec { burst: 512, ..latency::Spec::default() }),
+        latency::request(latency::Spec { burst: 512, ..latency::Spec::default() }.into()),
         |case| {
             case.size = Bytes(8192);
             (case.bound.count, case.warmup) = (Some(2048), 0);

@@ -10,6 +10,7 @@ use wiregauge::record::schema::{
     RateMetric, Record, RecordedWarning, Run, SCHEMA, Unavailable, VERSION,
 };
 use wiregauge::report::table::{self, Layout};
+use wiregauge::report::view;
 use wiregauge::stats::{Interval, Rate, Value, summarize};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, MessageRate};
@@ -211,7 +212,7 @@ fn a_survey_that_would_hide_a_run_is_told_run_by_run() {
 
 #[test]
 fn too_few_samples_and_lost_messages_are_said_in_their_place() {
-    let request = latency::request(latency::Spec::default());
+    let request = latency::request(Default::default());
     let request = Request { transports: vec![TransportKind::Udp], ..request };
     let mut found = record(request.plan().unwrap());
     found.runs[0].figures.push(figure(Metric::HalfRtt, 1000.0, 200, f64::INFINITY));
@@ -227,6 +228,34 @@ fn too_few_samples_and_lost_messages_are_said_in_their_place() {
     assert_eq!((at("max us"), at("lost"), at("n")), ("inf", "221", "1000"));
     assert_eq!(at("of rounds"), "1.100..inf");
     assert_eq!(at("% above 10 us"), "0.1000");
+}
+
+/// Returns the table of a ping-pong over more and more connections with these medians, and what it
+/// answers.
+fn over_connections(medians: &[f64]) -> (String, Vec<String>) {
+    let connections: Vec<u32> = (0..medians.len()).map(|step| 1 << step).collect();
+    let asked = latency::LatencyRequest { connections, ..Default::default() };
+    let mut found = record(latency::request(asked).plan().unwrap());
+    for (run, median) in found.runs.iter_mut().zip(medians) {
+        run.figures.push(figure(Metric::HalfRtt, *median, 2000, 1e5));
+    }
+    (shown(&found), view::answer(&found, &[]))
+}
+
+#[test]
+fn the_number_of_connections_at_which_latency_falls_off_is_named() {
+    let (text, answer) = over_connections(&[1000.0, 1100.0, 3000.0, 3100.0]);
+    let sentence = "tcp busy: cliff between 2 and 4 connections: p50 grows by a factor of 2.652, \
+                    from 1.150 us to 3.050 us.";
+    assert_eq!(answer, [sentence]);
+    let rows = rows(&text);
+    let column = rows[0].iter().position(|head| *head == "connections").unwrap();
+    let shown: Vec<&str> = rows[1..5].iter().map(|row| row[column]).collect();
+    assert_eq!(shown, ["1", "2", "4", "8"]);
+    let (_, answer) = over_connections(&[1000.0, 1400.0, 1900.0, 2500.0]);
+    let sentence = "tcp busy: no cliff is shown from 1 to 8 connections: at no step p50 grows by a \
+                    factor of 1.5 beyond the intervals.";
+    assert_eq!(answer, [sentence]);
 }
 
 #[test]

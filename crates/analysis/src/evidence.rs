@@ -24,7 +24,17 @@ impl RunSoFar {
                 found.extend(self.segments_resent(end));
                 found
             })
+            .chain(self.unused_connections())
             .collect()
+    }
+
+    /// Returns a warning if several connections were asked for, and some carried nothing in a
+    /// round: that of the round in which fewest did.
+    fn unused_connections(&self) -> Option<Warning> {
+        let several = self.case.topology.connections_each() > 1;
+        let counted = self.rounds.iter().filter(|_| several);
+        let (used, connections) = counted.filter_map(|round| used_of(&round.client)).min()?;
+        (used < connections).then_some(Warning::UnusedConnections { used, connections })
     }
 
     /// Returns the settings that an end has otherwise than they were asked for: in the first round
@@ -80,6 +90,16 @@ impl RunSoFar {
         })?;
         Some(Warning::AnotherDevice { role: end.name(), interface: asked, seen })
     }
+}
+
+/// Returns the number of connections that carried something, and that of all.
+fn used_of(usage: &Usage) -> Option<(u64, u64)> {
+    let counters = &usage.final_counters;
+    // Of other connections than those of TCP nothing says whether they were used.
+    counters.get("tcp.rtt_us")?;
+    let connections = counters.get("connect.connections")?.parse().ok()?;
+    let used = counters.get("tcp.connections_used").and_then(|used| used.parse().ok());
+    Some((used.unwrap_or(0), connections))
 }
 
 /// Returns the interface that has carried most, where the asked one has not carried the payload

@@ -195,7 +195,7 @@ mod tests {
     use wiregauge_patterns::latency;
 
     fn case() -> Case {
-        latency::request(latency::Spec::default()).plan().unwrap().cases.remove(0)
+        latency::request(Default::default()).plan().unwrap().cases.remove(0)
     }
 
     /// Round trips of 10 us, one after another, with some that take longer.

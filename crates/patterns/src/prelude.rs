@@ -1,7 +1,9 @@
 //! What the files of a pattern use, in one list: the contracts of the stages and their types. A
 //! program around the library that brings a pattern of its own uses it too.
 
-pub use super::options::{BURST, MEASUREMENT, PAUSE, PatternOptions, SIZE, WINDOW, with_sizes};
+pub use super::options::{
+    BURST, CONNECTIONS, MEASUREMENT, PAUSE, PatternOptions, SIZE, WINDOW, with_sizes,
+};
 pub use serde::{Deserialize, Serialize};
 pub use serde_json::Value;
 pub use std::collections::BTreeMap;

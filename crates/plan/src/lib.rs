@@ -305,8 +305,12 @@ impl Case {
             1 => String::new(),
             several => format!(" {several} threads"),
         };
+        let connections = match self.topology.connections_each() {
+            1 => String::new(),
+            several => format!(" {several} connections"),
+        };
         let (transport, wait, size) = (self.transport, self.wait.name(), self.size.0);
-        format!("{what}{more} {transport} {wait} {size} B{point}{threads}")
+        format!("{what}{more} {transport} {wait} {size} B{point}{threads}{connections}")
     }
 
     /// Its value on an axis of graphs; `None`: it has none, or, of the answered rate, only its run
@@ -318,6 +322,7 @@ impl Case {
             Axis::Answered => None,
             Axis::Values => self.profile().values.map(f64::from),
             Axis::Clients => self.profile().clients.map(f64::from),
+            Axis::Connections => Some(f64::from(self.topology.connections_each())),
         }
     }
 

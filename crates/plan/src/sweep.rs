@@ -94,6 +94,22 @@ pub fn perturbed(sizes: &[Bytes]) -> Vec<Bytes> {
     all.into_iter().map(Bytes).collect()
 }
 
+/// Returns the whole numbers of a list or sweep, rising, each once: `1..16384*2`.
+///
+/// # Errors
+/// A sentence that says what is allowed.
+pub fn counts(text: &str) -> Result<Vec<u32>, String> {
+    read_counts(text)
+        .ok_or_else(|| format!("invalid numbers '{text}': use 8, 1,8,64 or 1..16384*2"))
+}
+
+fn read_counts(text: &str) -> Option<Vec<u32>> {
+    // Thousands are kB of a size; no unit of memory is a number.
+    let is_number = text.chars().all(|c| c.is_ascii_digit() || ".,*+/ k".contains(c));
+    let sizes = parse(&text.replace('k', "kB")).ok().filter(|_| is_number)?;
+    sizes.into_iter().map(|Bytes(count)| u32::try_from(count).ok()).collect()
+}
+
 /// Most rates of a list or sweep.
 const MOST_RATES: usize = 100;
 
@@ -128,6 +144,15 @@ mod tests {
 
     fn sizes(text: &str) -> Vec<u64> {
         parse(text).unwrap().into_iter().map(|size| size.0).collect()
+    }
+
+    #[test]
+    fn numbers_are_swept_as_sizes_are_and_have_no_unit_of_memory() {
+        assert_eq!(counts("1..16384*4").unwrap(), [1, 4, 16, 64, 256, 1024, 4096, 16_384]);
+        assert_eq!(counts("8,1,8,16k").unwrap(), [1, 8, 16_000]);
+        for wrong in ["1KiB", "8B", "", "5000000000", "-1", "0..4*2"] {
+            assert!(counts(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -13,7 +13,11 @@ pub const MOST_THREADS: u32 = 64;
 /// Most ranks.
 const MOST_RANKS: usize = 10_000;
 /// Most connections of one thread.
-pub const MOST_ENDPOINTS: u32 = 1024;
+pub const MAX_ENDPOINTS: u32 = 16_384;
+/// Most connections of one rank, of all its threads.
+const MAX_OF_RANK: u64 = 65_536;
+/// Most ranks that one rank is connected to, where each is.
+pub const MAX_PEERS: u32 = 1024;
 
 /// The hosts of a client and a server: numbers of a plan's hosts, or this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -158,13 +162,23 @@ impl Topology {
             && self.ranks.iter().all(|rank| (1..=MOST_THREADS).contains(&rank.threads))
             && are_ranks
             && self.is_of_one_kind()
-            && self.endpoints_of_each().iter().all(|all| (1..=MOST_ENDPOINTS).contains(all));
+            && self.has_few_endpoints();
         ensure!(
             is_small,
-            "the case is too large: at most {MOST_THREADS} threads of a rank, and \
-             {MOST_ENDPOINTS} connections of a thread"
+            "the case is too large: at most {MOST_THREADS} threads of a rank, \
+             {MAX_ENDPOINTS} connections of a thread and {MAX_OF_RANK} of a rank"
         );
         Ok(())
+    }
+
+    /// Returns true if each thread of each rank has a connection, and no more than are allowed.
+    fn has_few_endpoints(&self) -> bool {
+        let each = self.endpoints_of_each();
+        let mut ranks = self.ranks.iter().zip(each);
+        ranks.all(|(rank, all)| {
+            let of_rank = u64::from(rank.threads) * u64::from(all);
+            (1..=MAX_ENDPOINTS).contains(&all) && of_rank <= MAX_OF_RANK
+        })
     }
 
     /// Whether nodes are among themselves: a process that is one of several equals has no client.
@@ -283,6 +297,14 @@ impl Topology {
         self.neighbours(rank).into_iter().all(|other| Some(self.ranks[other].host) != own)
     }
 
+    /// Returns the number of connections of each pair of threads that are connected.
+    pub fn connections_each(&self) -> u32 {
+        match self.wiring {
+            Wiring::Parallel => 1,
+            Wiring::Mesh { each } => each,
+        }
+    }
+
     /// Endpoints of each thread of a rank.
     pub fn endpoints_of(&self, rank: usize) -> u32 {
         self.endpoints_before(rank, self.ranks.len())
@@ -375,12 +397,11 @@ impl Topology {
 
     /// Endpoints that a thread has for its connections to a rank.
     fn endpoints_towards(&self, other: usize) -> u32 {
-        match self.wiring {
+        let threads = match self.wiring {
             Wiring::Parallel => 1,
-            Wiring::Mesh { each } => {
-                self.ranks.get(other).map_or(0, |other| other.threads.saturating_mul(each))
-            }
-        }
+            Wiring::Mesh { .. } => self.ranks.get(other).map_or(0, |other| other.threads),
+        };
+        threads.saturating_mul(self.connections_each())
     }
 
     /// The ranks that a rank is connected to, in the order of their numbers.

@@ -91,7 +91,7 @@ impl Sections {
         let beside = view::impact(record).into_iter().chain(view::parts(record));
         let asked = beside.chain(asked.into_iter().flatten());
         let asked = view::tail_causes(record).into_iter().chain(view::losses(record)).chain(asked);
-        let own = asked.chain(results.iter().cloned()).chain(view::sweep(record));
+        let own = asked.chain(results.iter().cloned()).chain(view::sweeps(record));
         let mut middle: Vec<Section> = own.collect();
         let lead = match record.plan.pairs {
             Some(_) => None, // Their matrix leads.

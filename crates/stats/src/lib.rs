@@ -14,6 +14,7 @@
 
 pub mod between;
 pub mod change;
+pub mod cliff;
 pub mod compare;
 pub mod effective;
 pub mod exponential;

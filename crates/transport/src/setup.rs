@@ -58,6 +58,8 @@ pub struct Setup {
     pub rank: Rank,
     /// Threads of the process that open ends.
     pub threads: u32,
+    /// Ends that each of them opens.
+    pub ends: u32,
     /// The traffic, for sizing queues.
     pub traffic: Traffic,
     /// How both ends wait.
@@ -98,6 +100,7 @@ impl Setup {
             role,
             rank: Rank { number: role.pick(0, 1), of: 2 },
             threads: 1,
+            ends: 1,
             traffic,
             wait,
             size,

@@ -79,7 +79,7 @@ fn here() -> Fallible<(String, bool)> {
     if let Err(why) = (transport.descriptor().available)(&Default::default()) {
         return Ok((format!("not checked here: {why}"), true));
     }
-    let trips = latency::request(latency::Spec::default());
+    let trips = latency::request(Default::default());
     let trips =
         Request { transports: vec![transport], rounds: Some(1), count: Some(20_000), ..trips };
     let window = shortest(of(Sync::Window), Metric::Collective)?;

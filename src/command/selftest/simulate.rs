@@ -27,7 +27,7 @@ const SIZE: Bytes = Bytes(8);
 
 /// A request for round trips.
 pub fn round_trips() -> Request {
-    latency::request(latency::Spec::default())
+    latency::request(Default::default())
 }
 
 /// Round trips on the synthetic transport: `count` messages of 8 B, no warm-up.

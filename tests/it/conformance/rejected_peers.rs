@@ -20,12 +20,13 @@ fn bench(kind: TransportKind) -> Bench {
     Bench { kind, wait: Wait::Busy }
 }
 
+/// Returns the address of a socket; a listening one's stands in front of the number of an end.
 fn text(blob: &Blob) -> &str {
-    std::str::from_utf8(&blob.0).unwrap()
+    std::str::from_utf8(&blob.0).unwrap().split('#').next().unwrap()
 }
 
 fn abstract_name(blob: &Blob) -> SocketAddr {
-    SocketAddr::from_abstract_name(&blob.0).unwrap()
+    SocketAddr::from_abstract_name(text(blob)).unwrap()
 }
 
 /// Opens a server, lets foreign peers at it, and then the real client; message 1 must come through.
@@ -43,11 +44,15 @@ fn only_the_real_one_is_let_in<S: Write + Send>(
         });
         let address = told.recv_timeout(PATIENCE).unwrap();
         let mut wrong = dial(&address);
-        let _ = wrong.write_all(&[0x55; 32]);
+        let _ = wrong.write_all(&[0x55; 36]);
         let mut nearly = dial(&address);
-        let mut cookie = [0xc7; 32];
+        let mut cookie = [0xc7; 36];
         cookie[31] ^= 1;
+        cookie[32..].fill(0);
         let _ = nearly.write_all(&cookie);
+        // The cookie, and an end that is not there.
+        let mut beyond = dial(&address);
+        let _ = beyond.write_all(&[0xc7; 36]);
         let mut short = dial(&address);
         let _ = short.write_all(b"GET / HTTP/1.1\r\n");
         drop(short);
@@ -57,7 +62,7 @@ fn only_the_real_one_is_let_in<S: Write + Send>(
         let mut client = opening.connect(&address).unwrap().endpoint;
         send(&mut client, *b"the real");
         assert_eq!(server.join().unwrap(), *b"the real");
-        drop((wrong, nearly, silent));
+        drop((wrong, nearly, beyond, silent));
     });
 }
 

@@ -33,7 +33,7 @@ impl End {
         let welcome =
             end.ask(&ToAgent::Hello { magic: MAGIC, version: VERSION, secret, asks_program: true });
         assert!(matches!(welcome, FromAgent::Welcome { .. }), "{welcome:?}");
-        let mut request = latency::request(latency::Spec::default());
+        let mut request = latency::request(Default::default());
         let shm = TransportKind::ALL.iter().find(|one| one.name() == "shm");
         request.transports = vec![*shm.unwrap()];
         let case = request.plan().unwrap().cases.remove(0);

@@ -101,7 +101,7 @@ fn clock() -> Local {
 }
 
 fn end(transport: TransportKind, role: Role) -> (Case, Assignment) {
-    let mut request = latency::request(latency::Spec::default());
+    let mut request = latency::request(Default::default());
     request.transports = vec![transport];
     let case = request.plan().unwrap().cases.remove(0);
     let slot = ThreadSlot { cpu: None, arena: "".into(), stamps: None };

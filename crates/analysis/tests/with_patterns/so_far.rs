@@ -13,7 +13,7 @@ fn run(plan: &Plan) -> RunSoFar {
 
 #[test]
 fn running_figures_are_those_of_all_rounds_before() {
-    let mut latency = run(&latency::request(latency::Spec::default()).plan().unwrap());
+    let mut latency = run(&latency::request(Default::default()).plan().unwrap());
     assert_eq!(so_far(&latency), None);
     let metric = latency.analysis.metrics(&latency.case)[0];
     let round = |from: u32| (from..from + 50_000).map(f64::from).collect::<Vec<f64>>();

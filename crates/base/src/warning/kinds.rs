@@ -122,6 +122,12 @@ warnings! {
     says("TCP of the {role} sent {segments} segments again, of {messages} messages"),
     advises("look at where packets were lost, and at tcp.spurious and tcp.reordered in the record");
 
+    /// Some of several connections carried no message.
+    "unused_connections" Warning UnusedConnections { used: u64, connections: u64 }
+    size *connections as f64 / (*used).max(1) as f64,
+    says("{used} of {connections} connections carried a message: the figures are of fewer"),
+    advises("raise --time or --count, so that each has its turn");
+
     /// Messages came for which the receiver had posted no receive, some more than once.
     "receiver_not_ready" Warning ReceiverNotReady { count: u64, counter: &'static str }
     size *count as f64,

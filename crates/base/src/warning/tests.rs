@@ -56,6 +56,7 @@ fn of_machine() -> Vec<Warning> {
             advice: "raise net.core.rmem_max, run as root, or ask for less",
         },
         SegmentsResent { role, segments: 1_000_000_000, messages: 1_000_000_000 },
+        UnusedConnections { used: 1_000_000, connections: 1_000_000 },
         PacketsResent { resent: 1_000_000_000, discarded: 1_000_000_000 },
         ReceiverNotReady { count: 1_000_000_000, counter: "rnr_nak_retry_err" },
         HostStandsOut { host: "node-1234".into(), figure: "response p99".into(), ratio: 1234.5 },

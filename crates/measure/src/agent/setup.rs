@@ -12,6 +12,7 @@ pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
     Setup {
         rank: Rank { number, of: case.topology.ranks.len() as u32 },
         threads: case.topology.most_threads(),
+        ends: case.topology.endpoints_of_role(role),
         lengths: profile.lengths(),
         window: profile.queue_depth,
         outruns_window: profile.outruns_window,

@@ -35,7 +35,7 @@ use wiregauge_transport::counter::FinalCounters;
 use wiregauge_transport::{Blob, Role, Site, TransportKind};
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 26;
+pub const VERSION: u32 = 27;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.

@@ -3,7 +3,7 @@
 use super::contents::NUMBER;
 use crate::prelude::*;
 use wiregauge_base::options::named_enum;
-use wiregauge_plan::topology::MOST_ENDPOINTS;
+use wiregauge_plan::topology::MAX_PEERS;
 use wiregauge_transport::collectives::CollectiveOperation;
 
 /// The pattern.
@@ -52,7 +52,7 @@ impl Default for Spec {
 /// Ranks where nothing else is asked for: more of them than CPUs show the scheduler.
 const RANKS: u32 = 2;
 /// Most ranks: each is connected to every other.
-const MOST_RANKS: u64 = MOST_ENDPOINTS as u64 + 1;
+const MOST_RANKS: u64 = MAX_PEERS as u64 + 1;
 /// Time of a round where nothing else is asked for.
 const TIME: Span = Span(500_000_000);
 /// How late a rank may enter where nothing else is asked for: several times what the last look at

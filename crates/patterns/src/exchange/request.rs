@@ -5,17 +5,18 @@ use super::lengths::Lengths;
 use super::routes::Network;
 use super::slots::{Rule, Slots, Transfer};
 use super::spec::{SHORTEST, Spec};
+use crate::options::OTHER_DESCRIPTORS;
 use crate::prelude::*;
 use std::sync::Arc;
 use wiregauge_plan::HostSpec;
 use wiregauge_plan::pairs::HERE;
 use wiregauge_plan::request::within;
-use wiregauge_plan::topology::MOST_ENDPOINTS;
+use wiregauge_plan::topology::MAX_PEERS;
 use wiregauge_plan::written::Misplaced;
 use wiregauge_transport::Operation;
 
 /// Most nodes: by the widest rules each has a connection to every other.
-pub const MOST_NODES: u64 = MOST_ENDPOINTS as u64 + 1;
+pub const MOST_NODES: u64 = MAX_PEERS as u64 + 1;
 
 /// A schedule that was written down.
 #[derive(Clone, Debug)]
@@ -271,8 +272,6 @@ const SHORTEST_SLOT: Span = Span(1000);
 /// Descriptors of the process that commands the nodes for each that it started: its input, what it
 /// prints, and what it says of errors.
 const DESCRIPTORS_OF_NODE: u64 = 3;
-/// Its others: files, and those that are open for a moment while a node is started.
-const OTHER_DESCRIPTORS: u64 = 32;
 
 /// Refuses more nodes than this process, or the node with so many of its ends, may have descriptors
 /// for.

@@ -5,4 +5,4 @@ mod figures;
 pub mod one_sided;
 mod spec;
 
-pub use spec::{Latency, Spec, request};
+pub use spec::{Latency, LatencyRequest, Spec, request};

@@ -1,7 +1,11 @@
 //! The options and the specification of latency: how many messages are on the way together, and how
 //! long it pauses.
 
+use crate::load::connections_of;
+use crate::oneway::refuse_one_sided;
+use crate::options::{check_descriptors, check_watched, connections};
 use crate::prelude::*;
+use wiregauge_plan::topology::Wiring;
 
 /// The pattern.
 pub struct Latency;
@@ -21,10 +25,71 @@ impl Default for Spec {
     }
 }
 
+/// A request for ping-pongs.
+#[derive(Clone, Debug, Default)]
+pub struct LatencyRequest {
+    /// The specification of all cases.
+    pub spec: Spec,
+    /// Connections, each a case; none is as one.
+    pub connections: Vec<u32>,
+}
+
+impl From<Spec> for LatencyRequest {
+    fn from(spec: Spec) -> LatencyRequest {
+        LatencyRequest { spec, connections: Vec::new() }
+    }
+}
+
 /// A request with the defaults.
-pub fn request(spec: Spec) -> Request {
+pub fn request(asked: LatencyRequest) -> Request {
     // A round trip is the same whoever is the client.
-    Request { is_directed: false, ..Request::new(&Latency, OneSpec(spec), Bytes(64)) }
+    Request { is_directed: false, ..Request::new(&Latency, asked, Bytes(64)) }
+}
+
+impl LatencyRequest {
+    fn has_several(&self) -> bool {
+        self.connections.iter().any(|connections| *connections > 1)
+    }
+}
+
+impl PatternRequest for LatencyRequest {
+    fn check(&self, request: &Request) -> Result<(), UsageError> {
+        if !self.has_several() {
+            return Ok(());
+        }
+        let Spec { pause, burst } = self.spec;
+        ensure!(
+            pause.0 == 0 && burst == 1,
+            "--connections sends one message at a time: use it without --burst and --pause"
+        );
+        request.refuse_stamps()?;
+        refuse_one_sided(request)?;
+        let has_one = request.threads.iter().all(|threads| *threads == 1);
+        ensure!(has_one, "--connections are those of one thread: use --threads 1");
+        refuse_found(request.simulated(), |simulated| {
+            format!("{simulated} does not support --connections, since it has one server")
+        })
+    }
+
+    fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
+        check_watched(request, self.has_several(), over)?;
+        check_descriptors(&self.connections, 1, over)
+    }
+
+    fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
+        let connections = if self.connections.is_empty() { &[1][..] } else { &self.connections };
+        connections
+            .iter()
+            .map(|connections| {
+                let mut case = request.case(of, self.spec);
+                if *connections > 1 {
+                    let wiring = Wiring::Mesh { each: *connections };
+                    case.topology = Topology::client_server(1, 1, wiring);
+                }
+                case
+            })
+            .collect()
+    }
 }
 
 impl PatternSpec for Latency {
@@ -40,11 +105,22 @@ impl PatternSpec for Latency {
         let Spec { pause, burst } = *case.spec();
         let profile = CaseProfile::of_bursts(case, burst, pause);
         let is_alone = burst == 1 && !profile.is_one_sided;
-        CaseProfile { followed: is_alone.then_some(Followed::Alone), ..profile }
+        match case.topology.connections_each() {
+            1 => CaseProfile { followed: is_alone.then_some(Followed::Alone), ..profile },
+            _ => CaseProfile {
+                followed: Some(Followed::RoundTrips { reply: None }),
+                ending: Ending::ServersAfterClients,
+                ..profile
+            },
+        }
+    }
+
+    fn connection_of(&self, case: &Case, _: u32) -> Box<dyn Fn(u64) -> u32> {
+        connections_of(case)
     }
 }
 
-const OPTIONS: OptionTable = &[SIZE, BURST, PAUSE];
+const OPTIONS: OptionTable = &[SIZE, BURST, PAUSE, CONNECTIONS];
 
 impl PatternOptions for Latency {
     fn about(&self) -> &'static str {
@@ -55,6 +131,7 @@ impl PatternOptions for Latency {
         "
   wiregauge latency --transport tcp,udp,unix,shm --wait busy,block
   wiregauge latency --size 8..64KiB*2 --perturb --until 5%
+  wiregauge latency --transport tcp --connections 1..16384*2
   wiregauge latency --transport tcp --count 100k --rounds 10 --cpus 2,3 --json > record.json"
     }
 
@@ -63,6 +140,7 @@ impl PatternOptions for Latency {
     }
 
     fn request(&self, given: &Given) -> Result<Request, UsageError> {
-        Ok(with_sizes(given, request(given.fields()?)))
+        let connections = connections(given)?;
+        Ok(with_sizes(given, request(LatencyRequest { spec: given.fields()?, connections })))
     }
 }

@@ -116,7 +116,7 @@ pub trait RequestPath {
 
     /// Looks for answers, and calls `take` with the number of each, when it was seen, and whether
     /// it is another than was asked for. Sleeps where the waiter does and `sleeps` is set.
-    fn look<W: Waiter, C: Clock>(
+    fn poll<W: Waiter, C: Clock>(
         &mut self,
         waiter: &mut W,
         sleeps: bool,
@@ -178,7 +178,7 @@ impl<E: Endpoint> RequestPath for OneServer<'_, E> {
     }
 
     #[inline(always)]
-    fn look<W: Waiter, C: Clock>(
+    fn poll<W: Waiter, C: Clock>(
         &mut self,
         waiter: &mut W,
         sleeps: bool,
@@ -237,7 +237,7 @@ pub fn client<L: RequestPath, W: Waiter, C: Clock, P: Pace>(
             }
             continue;
         }
-        let looked = path.look(&mut waiter, P::SLEEPS, clock, plan, |sequence, receive, other| {
+        let looked = path.poll(&mut waiter, P::SLEEPS, clock, plan, |sequence, receive, other| {
             answered(sequence, receive, other, requests, recorder);
         });
         idle = if looked.any { 0 } else { idle + 1 };
@@ -279,7 +279,7 @@ fn hear_out<L: RequestPath, W: Waiter, C: Clock>(
     let mut until = clock.now() + patience;
     while requests.count > 0 && clock.now() < until && !gate.is_stopped() {
         let mut came = false;
-        let looked = path.look(waiter, false, clock, plan, |sequence, receive, other| {
+        let looked = path.poll(waiter, false, clock, plan, |sequence, receive, other| {
             came = true;
             answered(sequence, receive, other, requests, recorder);
         });

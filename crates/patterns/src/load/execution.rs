@@ -2,6 +2,7 @@
 //! server with its table.
 
 use super::client::{self, Clients, OneServer, RequestPath};
+use super::in_turn::{InTurn, Objects};
 use super::server::{self, Store};
 use super::{Load, Spec, shared};
 use crate::prelude::*;
@@ -32,6 +33,9 @@ impl PatternExecution for Load {
         let connections = thread.case.topology.endpoints_of_role(thread.role);
         Ok(match store {
             Some(store) if connections > 1 => Box::new(SharedServer { store }),
+            None if connections > 1 => {
+                Box::new(SeveralConnections { clients, objects: spec.objects })
+            }
             store => Box::new(Requests { spec: Spec { clients, ..spec }, store }),
         })
     }
@@ -60,6 +64,27 @@ pub(crate) fn numbered(seed: u64, number: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+/// A client's thread with several connections.
+struct SeveralConnections {
+    clients: u32,
+    objects: u64,
+}
+
+impl RoleLoop for SeveralConnections {
+    fn run(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
+        compiled::run_over_set(context, self)
+    }
+}
+
+impl CompiledOverSet for SeveralConnections {
+    fn run<E: Endpoint, C: Clock>(
+        &self,
+        context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
+    ) -> Ended {
+        send_requests(context, |set, _| InTurn::over(set, Objects(self.objects)), self.clients)
+    }
 }
 
 /// The server of several connections.

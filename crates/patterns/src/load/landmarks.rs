@@ -63,7 +63,8 @@ pub(super) fn series<C>(plan: &Plan<C>, run: u32) -> Option<&str> {
 pub(super) fn place<P, S>(case: &Case<P, S>, spec: &Spec) -> impl Ord + use<P, S> {
     let buffers = spec.buffers.map_or((0, 0), |buffers| (buffers.transmit, buffers.receive));
     let hosts = case.topology.hosts();
-    (case.transport.name(), case.wait.name(), case.size, hosts, buffers)
+    let connections = case.topology.connections_each();
+    (case.transport.name(), case.wait.name(), case.size, hosts, buffers, connections)
 }
 
 /// What the record keeps of the curve that begins with this run; nothing in its other runs.

@@ -3,6 +3,7 @@
 pub mod client;
 mod execution;
 mod figures;
+mod in_turn;
 mod landmarks;
 mod options;
 mod probe;
@@ -15,5 +16,6 @@ mod view;
 pub use client::{Looked, RequestPath};
 pub(crate) use execution::{numbered, rows_of_requests, send_requests, share_of};
 pub(crate) use figures::{Costs, rates};
+pub(crate) use in_turn::{Echoed, InTurn, connections_of};
 pub use request::{Load, LoadRequest, request};
 pub use spec::{Buffers, MOST_BUFFERS, MOST_OUTSTANDING, MOST_TABLE, OBJECT_SIZE, Search, Spec};

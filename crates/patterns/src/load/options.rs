@@ -2,6 +2,7 @@
 
 use super::spec::OPTIONS;
 use super::{Buffers, Load, LoadRequest, MOST_BUFFERS, Search, Spec, request};
+use crate::options::connections;
 use crate::prelude::*;
 use crate::schedule_options::{ArrivalProcess, schedule};
 
@@ -54,7 +55,8 @@ impl PatternOptions for Load {
             search: searches.then_some(Search { arrivals: schedule }),
             ..usual
         };
-        let request = request(LoadRequest { spec, rates, clients });
+        let connections = connections(given)?;
+        let request = request(LoadRequest { spec, rates, clients, connections });
         Ok(Request { schedule, trace, timer: given.choice("timer"), ..request })
     }
 }

@@ -1,9 +1,10 @@
 //! What is asked of load, and the cases that it becomes: one for each rate and number of clients,
 //! and the probes beside them.
 
-use super::probe;
 use super::spec::{Buffers, MOST_BUFFERS, Spec};
+use super::{in_turn, probe};
 use crate::oneway::refuse_one_sided;
+use crate::options::{check_descriptors, check_watched};
 use crate::prelude::*;
 use wiregauge_plan::topology::Wiring;
 
@@ -27,6 +28,8 @@ pub struct LoadRequest {
     pub rates: Vec<MessageRate>,
     /// Numbers of clients, each a case.
     pub clients: Vec<u32>,
+    /// Connections of each thread of a client, each a case; none is as one.
+    pub connections: Vec<u32>,
 }
 
 /// A request with the defaults.
@@ -68,6 +71,10 @@ impl PatternSpec for Load {
             followed,
             ..usual
         }
+    }
+
+    fn connection_of(&self, case: &Case, _: u32) -> Box<dyn Fn(u64) -> u32> {
+        in_turn::connections_of(case)
     }
 
     fn settings_of(&self, case: &Case, role: Role) -> Settings {
@@ -132,6 +139,11 @@ impl PatternRequest for LoadRequest {
         request.refuse_stamps()?;
         refuse_one_sided(request)?;
         check_probe(self, request)?;
+        let has_one = self.connections.iter().all(|all| *all == 1);
+        ensure!(
+            has_one || self.spec.probe_rate.is_none(),
+            "--probe has a connection of its own: use it without --connections"
+        );
         check_several(request)?;
         let Some(buffers) = self.spec.buffers else { return Ok(()) };
         let least = |transport: &TransportKind| transport.descriptor().least_receives;
@@ -156,40 +168,16 @@ impl PatternRequest for LoadRequest {
     }
 
     fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
-        let sleeps = request.waits.iter().find(|wait| **wait != Wait::Busy);
-        let is_watched = over.descriptor().watchable || !has_several(request);
-        refuse_found(sleeps.filter(|_| !is_watched), |wait| {
-            format!(
-                "{over} does not support --wait {} at a server of several clients, whose \
-                 connections the kernel cannot watch together: use --wait busy",
-                wait.name()
-            )
-        })
+        let has_several = has_several(request) || self.connections.iter().any(|all| *all > 1);
+        check_watched(request, has_several, over)?;
+        let threads = request.threads.iter().copied().max().unwrap_or(1);
+        let of_server = threads.saturating_mul(request.place.client_hosts());
+        check_descriptors(&self.connections, of_server, over)
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
-        let at = |schedule: Schedule, spec: Spec| {
-            let mut case = Request { schedule, ..request.clone() }.case(of, spec);
-            case.topology = topology(of, spec.clients);
-            if spec.buffers.is_some() {
-                // Where the pools are the server's real queues each reply has a completion of its
-                // own, and its buffer is in use until then, unless something else was asked for.
-                let each = [("signal-every", "1".into()), ("inline", "off".into())];
-                set_defaults(&mut case.settings, of.transport, each);
-            }
-            case
-        };
-        let spec = self.spec;
-        if spec.search.is_some() {
-            // It begins with what the server can do.
-            return vec![at(Schedule::ClosedLoop, Spec { clients: SATURATING, ..spec })];
-        }
-        let of_clients =
-            |clients: &u32| at(Schedule::ClosedLoop, Spec { clients: *clients, ..spec });
-        let closed = self.clients.iter().map(of_clients);
-        let open = self.rates.iter().map(|rate| at(request.schedule.at(*rate), spec));
-        let cases: Vec<Case> = closed.chain(open).collect();
-        if cases.is_empty() { vec![at(request.schedule, spec)] } else { cases }
+        let connections = if self.connections.is_empty() { &[1][..] } else { &self.connections };
+        connections.iter().flat_map(|each| self.cases_over(request, of, *each)).collect()
     }
 
     fn check_in_study(&self) -> Result<(), UsageError> {
@@ -215,16 +203,44 @@ impl PatternRequest for LoadRequest {
     }
 }
 
+impl LoadRequest {
+    /// Returns the cases over this many connections of each thread.
+    fn cases_over(&self, request: &Request, of: &Combination, each: u32) -> Vec<Case> {
+        let at = |schedule: Schedule, spec: Spec| {
+            let mut case = Request { schedule, ..request.clone() }.case(of, spec);
+            case.topology = topology(of, spec.clients, each);
+            if spec.buffers.is_some() {
+                // Where the pools are the server's real queues each reply has a completion of its
+                // own, and its buffer is in use until then, unless something else was asked for.
+                let each = [("signal-every", "1".into()), ("inline", "off".into())];
+                set_defaults(&mut case.settings, of.transport, each);
+            }
+            case
+        };
+        let spec = self.spec;
+        if spec.search.is_some() {
+            // It begins with what the server can do.
+            return vec![at(Schedule::ClosedLoop, Spec { clients: SATURATING, ..spec })];
+        }
+        let of_clients =
+            |clients: &u32| at(Schedule::ClosedLoop, Spec { clients: *clients, ..spec });
+        let closed = self.clients.iter().map(of_clients);
+        let open = self.rates.iter().map(|rate| at(request.schedule.at(*rate), spec));
+        let cases: Vec<Case> = closed.chain(open).collect();
+        if cases.is_empty() { vec![at(request.schedule, spec)] } else { cases }
+    }
+}
+
 /// The clients and their server. A closed loop spreads its clients over the hosts first, then over
 /// the threads of each: no thread is without a client.
-fn topology(of: &Combination, clients: u32) -> Topology {
+fn topology(of: &Combination, clients: u32, each: u32) -> Topology {
     let most = if clients == 0 { u32::MAX } else { clients };
     let hosts = of.client_hosts.clamp(1, most);
     let threads = of.threads.clamp(1, most / hosts);
-    match (hosts, threads) {
-        (1, 1) => Topology::pair(1),
+    match (hosts, threads, each) {
+        (1, 1, 1) => Topology::pair(1),
         _ => {
-            let mesh = Topology::client_server(threads, 1, Wiring::Mesh { each: 1 });
+            let mesh = Topology::client_server(threads, 1, Wiring::Mesh { each });
             mesh.with_clients(hosts)
         }
     }
@@ -333,7 +349,7 @@ mod tests {
                 ..Spec::default()
             },
             rates: vec![MessageRate(1e4), MessageRate(1e5)],
-            clients: Vec::new(),
+            ..LoadRequest::default()
         };
         let mut request = request(asked);
         request.schedule = Schedule::Periodic { rate: MessageRate(1e4) };

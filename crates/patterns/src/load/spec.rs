@@ -40,6 +40,7 @@ const CLIENTS: OptionDef = OptionDef::count(
 pub(super) const OPTIONS: OptionTable = &[
     RATE,
     CLIENTS,
+    CONNECTIONS,
     OptionDef::parsed::<Slo>(
         "slo",
         "Find the highest rate that meets this bound, such as 'p99<50us'; exit code 1 if none",

@@ -156,7 +156,11 @@ fn name(record: &Record, run: &Run) -> String {
     let buffers = spec(run).buffers.map_or_else(String::new, |buffers| {
         format!(" TX {} RX {}", buffers.transmit, buffers.receive)
     });
-    format!("{} {}{buffers}{hosts}", case.transport, case.wait.name())
+    let connections = match case.topology.connections_each() {
+        1 => String::new(),
+        several => format!(" {several} connections"),
+    };
+    format!("{} {}{buffers}{connections}{hosts}", case.transport, case.wait.name())
 }
 
 fn rate(run: &Run, metric: RateMetric) -> Option<f64> {

@@ -10,14 +10,6 @@ const UNLOADED: u64 = 20_000;
 /// ... and of one length at least and at most.
 const UNLOADED_OF_LENGTH: (u64, u64) = (20, 1000);
 
-/// Connections of each pair of ports.
-pub(super) fn connections_of(topology: &Topology) -> u32 {
-    match topology.wiring {
-        Wiring::Mesh { each } => each,
-        Wiring::Parallel => 1,
-    }
-}
-
 /// The case that measures the unloaded times of this one: the same messages over one connection,
 /// one at a time.
 pub fn unloaded(case: &Case) -> Case {

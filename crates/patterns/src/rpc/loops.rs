@@ -19,6 +19,8 @@ pub struct PortPath<'a, E, const SPLIT: bool> {
     sent: u64,
     /// Of those the posts that have not completed.
     outstanding: u64,
+    /// When it may sleep, where it polls for a while first.
+    sleepy: Ticks,
     events: Events,
     receivers: &'a mut [ReplyConsumer],
 }
@@ -36,13 +38,14 @@ impl<'a, E: Endpoint, const SPLIT: bool> PortPath<'a, E, SPLIT> {
             // Only completions: what arrives is for others.
             events.limit(0);
         }
-        PortPath { set, flows, draws, sent: 0, outstanding: 0, events, receivers }
+        let sleepy = Ticks(0);
+        PortPath { set, flows, draws, sent: 0, outstanding: 0, sleepy, events, receivers }
     }
 
     /// Looks for replies that its receiver threads have taken.
     #[inline(always)]
     fn look_at_receivers(&mut self, mut take: impl FnMut(u64, Ticks, bool)) -> Looked {
-        let PortPath { set, flows, draws, sent, outstanding, events, receivers } = self;
+        let PortPath { set, flows, draws, sent, outstanding, events, receivers, .. } = self;
         let (mut any, mut ended) = (false, None);
         let busy = if *outstanding > 0 { flows.len() } else { 0 };
         for (number, flow) in flows[..busy].iter_mut().enumerate() {
@@ -78,9 +81,10 @@ impl<'a, E: Endpoint, const SPLIT: bool> PortPath<'a, E, SPLIT> {
         plan: &Loop,
         mut take: impl FnMut(u64, Ticks, bool),
     ) -> Looked {
-        let PortPath { set, flows, draws, sent, outstanding, events, .. } = self;
+        let PortPath { set, flows, draws, sent, outstanding, sleepy, events, .. } = self;
         let (mut any, mut ended) = (false, None);
-        set.look(sleeps && waiter.sleeps(), |number, endpoint, sleeps| {
+        let polls = waiter.spin().0 > 0 && clock.now() < *sleepy;
+        set.look(sleeps && waiter.sleeps() && !polls, |number, endpoint, sleeps| {
             waiter.attempt(sleeps, endpoint, events);
             any |= events.any();
             flows[number].complete(events);
@@ -101,6 +105,9 @@ impl<'a, E: Endpoint, const SPLIT: bool> PortPath<'a, E, SPLIT> {
             }
             endpoint_set::left(events, flows[number].outstanding() as u32)
         });
+        if any && waiter.spin().0 > 0 {
+            *sleepy = clock.now() + waiter.spin();
+        }
         Looked { any, ended }
     }
 }
@@ -136,7 +143,7 @@ impl<E: Endpoint, const SPLIT: bool> RequestPath for PortPath<'_, E, SPLIT> {
     }
 
     #[inline]
-    fn look<W: Waiter, C: Clock>(
+    fn poll<W: Waiter, C: Clock>(
         &mut self,
         waiter: &mut W,
         sleeps: bool,

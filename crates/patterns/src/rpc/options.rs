@@ -92,7 +92,12 @@ const OPTIONS: OptionTable = &[
     ports("server-ports", "Server ports, each a thread; requests are spread over them")
         .limits(1, MOST_THREADS as u64)
         .default("1"),
-    ports("connections", "Connections from each client port to each server port").default("1"),
+    CONNECTIONS
+        .help(
+            "Connections from each client port to each server port: 64, a list, or a sweep \
+             1..16384*2",
+        )
+        .heading(PORTS),
     ports("receivers", "Threads that receive the replies of each client port; 0: the port itself")
         .default("0"),
     OptionDef::count(
@@ -134,7 +139,7 @@ impl From<&Given> for RpcRequest {
             clients: given.counts32("clients"),
             gbps: given.list("gbps"),
             server_ports: given.counts32("server-ports"),
-            connections: given.counts32("connections"),
+            connections: given.read("connections", sweep::counts).unwrap_or_else(|| vec![1]),
             receivers: given.counts32("receivers"),
             congestions: given.list("congestion"),
             both: given.flag("both"),

@@ -7,8 +7,9 @@ use super::spec::{LONGEST, MOST_RECEIVERS, Reply, SHORTEST, Spec};
 use super::workload::Workload;
 use crate::load::{MOST_BUFFERS, MOST_OUTSTANDING};
 use crate::oneway::refuse_one_sided;
+use crate::options::{check_descriptors, check_watched};
 use crate::prelude::*;
-use wiregauge_plan::topology::{MOST_ENDPOINTS as MOST_CONNECTIONS, Wiring};
+use wiregauge_plan::topology::{MAX_ENDPOINTS as MOST_CONNECTIONS, Wiring};
 
 /// The pattern.
 pub struct Rpc;
@@ -125,7 +126,7 @@ impl PatternSpec for Rpc {
     fn label(&self, case: &Case) -> String {
         let spec = case.spec::<Spec>();
         let servers = case.topology.threads_of(Role::Server);
-        let each = cases::connections_of(&case.topology);
+        let each = case.topology.connections_each();
         let clients = case.topology.ranks_of(Role::Client);
         let (hosts, own) = clients.fold((0, 0), |(hosts, _), rank| (hosts + 1, rank.threads));
         let mut ports = match (own, servers, each) {
@@ -274,22 +275,20 @@ impl PatternRequest for RpcRequest {
                 "--reply: {length} exceeds the largest message of {over}: use up to {largest}"
             );
         }
-        let ends = |ports: &[u32]| ports.iter().any(|ports| *ports > 1);
-        let has_many =
-            ends(&request.threads) || ends(&self.server_ports) || ends(&self.connections);
+        let ports = [&request.threads, &self.server_ports, &self.connections];
+        let has_many = ports.into_iter().flatten().any(|ports| *ports > 1);
         ensure!(
             descriptor.splits || self.receivers.iter().all(|receivers| *receivers == 0),
             "{over} does not support --receivers, since a connection belongs to one thread: use \
              --receivers 0"
         );
-        let sleeps = request.waits.iter().find(|wait| **wait != Wait::Busy);
-        refuse_found(sleeps.filter(|_| has_many && !descriptor.watchable), |wait| {
-            format!(
-                "{over} does not support --wait {} over several connections, which the kernel \
-                 cannot watch together: use --wait busy",
-                wait.name()
-            )
-        })
+        check_watched(request, has_many, over)?;
+        // Ports are threads of one process, and a receiver has a second handle.
+        let handles = 1 + u32::from(self.receivers.iter().any(|receivers| *receivers > 0));
+        let clients = request.threads.iter().copied().max().unwrap_or(1);
+        let servers = self.server_ports.iter().copied().max().unwrap_or(1);
+        let of_each = clients.saturating_mul(servers).saturating_mul(handles);
+        check_descriptors(&self.connections, of_each, over)
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {

@@ -6,7 +6,7 @@ use crate::registry;
 use std::sync::Arc;
 use wiregauge_base::units::{Bytes, MessageRate};
 use wiregauge_measure::control::case::CaseFrame;
-use wiregauge_plan::topology::{MOST_ENDPOINTS, Wiring};
+use wiregauge_plan::topology::{MAX_ENDPOINTS, Wiring};
 use wiregauge_plan::{Case, Plan, Request, Topology, UsageError, Wait};
 use wiregauge_transport::{Role, TransportKind};
 
@@ -126,7 +126,7 @@ fn several_connections_that_cannot_be_watched_are_polled() {
     assert!(over(TransportKind::Shm, Wait::Block, 1).is_ok());
     let refusal = over(TransportKind::Shm, Wait::Block, 3).unwrap_err().0;
     assert!(refusal.contains("--wait busy"), "{refusal}");
-    assert!(over(TransportKind::Tcp, Wait::Busy, MOST_ENDPOINTS + 1).is_err());
+    assert!(over(TransportKind::Tcp, Wait::Busy, MAX_ENDPOINTS + 1).is_err());
 }
 
 #[test]

@@ -4,7 +4,6 @@ mod plots;
 mod sent;
 
 use super::Rpc;
-use super::cases::connections_of;
 use super::lengths::{Lengths, OfSize};
 use super::spec::Slowdown;
 use crate::prelude::*;
@@ -76,7 +75,7 @@ fn requests(record: &Record, runs: &[Sent<'_>]) -> Option<Table> {
         text("ports", |sent: &&Sent<'_>| {
             let topology = &sent.run.case.topology;
             let (own, others) = (sent.run.case.threads(), topology.threads_of(Role::Server));
-            match connections_of(topology) {
+            match topology.connections_each() {
                 1 => format!("{own}:{others}"),
                 each => format!("{own}:{others} x {each}"),
             }

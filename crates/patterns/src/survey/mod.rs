@@ -31,7 +31,7 @@ const BANDWIDTH_TIME: Span = Span(80_000_000);
 /// The plan for these transports. On one CPU a busy wait would measure the scheduler: only block.
 pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
     let waits: &[Wait] = if one_cpu { &[Wait::Block] } else { &[Wait::Busy, Wait::Block] };
-    let latency = of(latency::request(latency::Spec::default()), COUNT, LATENCY_TIME, seed);
+    let latency = of(latency::request(Default::default()), COUNT, LATENCY_TIME, seed);
     let bandwidth = bandwidth::request(bandwidth::Spec::default());
     let bandwidth = of(bandwidth, None, BANDWIDTH_TIME, seed);
     let mut cases = Vec::new();

@@ -16,6 +16,8 @@ wiregauge_base::options::named_enum! {
         Answered = "answered",
         /// Clients of a closed loop.
         Clients = "clients",
+        /// Connections of each pair of threads.
+        Connections = "connections",
     }
 }
 
@@ -28,6 +30,7 @@ impl Axis {
             Axis::Rate => ["rate", "load, oneway and stream with rate"],
             Axis::Answered => ["rate of answers", "load, and oneway and stream with rate"],
             Axis::Clients => ["number of clients", "load with clients"],
+            Axis::Connections => ["number of connections", "latency, load and rpc"],
         }
     }
 }
@@ -42,6 +45,7 @@ impl GraphKind {
             GraphKind::AgainstRate => &[Axis::Rate],
             GraphKind::AgainstAnswered => &[Axis::Answered],
             GraphKind::AgainstClients => &[Axis::Clients],
+            GraphKind::AgainstConnections => &[Axis::Connections],
             GraphKind::Surface => &[Axis::Rate, Axis::Values],
         }
     }

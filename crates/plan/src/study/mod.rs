@@ -62,6 +62,8 @@ wiregauge_base::options::named_enum! {
         AgainstAnswered = "against-answered",
         /// A figure over the number of clients of a closed loop.
         AgainstClients = "against-clients",
+        /// A figure over the number of connections.
+        AgainstConnections = "against-connections",
         /// A figure over the rate and the number of values.
         Surface = "surface",
     }

@@ -131,7 +131,13 @@ fn what_comes_from_outside_and_no_plan_makes_is_refused() {
     assert_eq!(Topology::pair(64).check(), Ok(()));
     assert!(Topology::pair(65).check().is_err() && Topology::pair(0).check().is_err());
     let mesh = |each| Topology::client_server(2, 2, Wiring::Mesh { each });
-    assert!(mesh(512).check().is_ok() && mesh(513).check().is_err());
+    assert!(mesh(8192).check().is_ok() && mesh(8193).check().is_err());
+    // As many of a thread as are allowed, and more of the process.
+    let wide =
+        |threads| Topology::client_server(threads, 1, Wiring::Mesh { each: 16_384 / threads });
+    assert!(wide(4).check().is_ok());
+    let both = Topology::client_server(8, 8, Wiring::Mesh { each: 2048 });
+    assert!(both.check().unwrap_err().contains("65536 of a rank"));
     assert!(mesh(u32::MAX).check().is_err() && mesh(0).check().is_err());
     let pairs =
         |pair| Topology { connections: Connections::Pairs(vec![pair]), ..Topology::pair(1) };

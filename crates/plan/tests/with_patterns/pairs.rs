@@ -12,7 +12,7 @@ use wiregauge_plan::{Request, Schedule};
 use wiregauge_transport::TransportKind;
 
 fn round_trips() -> Request {
-    latency::request(latency::Spec::default())
+    latency::request(Default::default())
 }
 
 fn one_way() -> Request {
@@ -212,7 +212,7 @@ fn clients_of_one_server_are_on_hosts_that_are_named_once_and_are_not_the_server
     let place = |clients: &[&str], server: &str| {
         Place::clients(clients.iter().map(|name| host(name)).collect(), host(server))
     };
-    let asked = latency::request(latency::Spec::default());
+    let asked = latency::request(Default::default());
     let layout = place(&["a", HERE, "b"], "s").layout(&asked).unwrap();
     let names: Vec<&str> = layout.hosts.iter().map(|spec| spec.host.as_str()).collect();
     assert_eq!((names, layout.clients), (vec!["a", "s", "b"], vec![Some(0), None, Some(2)]));

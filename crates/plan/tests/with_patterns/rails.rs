@@ -29,7 +29,7 @@ fn request(others: &[&str], which: Pairs, at_once: RailsAtOnce) -> Request {
     let rails = Some(Rails::new(at_once));
     let place = Place { nodes, which, rails, ..Place::default() };
     let transports = vec![TransportKind::Verbs];
-    Request { place, transports, ..latency::request(latency::Spec::default()) }
+    Request { place, transports, ..latency::request(Default::default()) }
 }
 
 /// The plan of a request when its hosts were found to have these ports, this one first.

@@ -38,7 +38,7 @@ const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 /// Longest file of a certificate or key that is read; ours have less than 1 KiB.
 pub const LONGEST_PEM: u64 = 16 << 10;
 /// Most certificates read from a folder.
-const MOST_PEERS: usize = 4096;
+const MAX_PEERS: usize = 4096;
 /// Prefix of a PKCS #8 key of Ed25519 (RFC 8410, section 7); the 32 bytes of the key follow.
 const PKCS8_ED25519: [u8; 16] =
     *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
@@ -188,7 +188,7 @@ pub fn peers(folder: &Path) -> Result<Vec<Peer>, String> {
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|end| end == "pem"));
     files.sort();
-    files.truncate(MOST_PEERS);
+    files.truncate(MAX_PEERS);
     let one = |file: PathBuf| {
         let name = file.file_stem()?.to_string_lossy().into_owned();
         Some(Peer { name, certificate: certificate(&read(&file).ok()??).ok()? })

@@ -256,6 +256,7 @@ fn labels(run: &Run) -> Labels {
     ];
     labels.extend(axis("offered_per_s", Axis::Rate));
     labels.extend(axis("clients", Axis::Clients));
+    labels.extend(axis("connections", Axis::Connections));
     labels
 }
 

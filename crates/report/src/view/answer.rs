@@ -27,6 +27,7 @@ pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
         lines.extend(super::parts::answer(record));
     }
     if lines.is_empty() {
+        lines.extend(super::sweep::answer(record));
         lines.extend(patterns.iter().flat_map(|pattern| pattern.answer(record)));
     }
     if lines.is_empty() && record.plan.pairs.is_none() {

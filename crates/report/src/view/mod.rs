@@ -39,7 +39,7 @@ pub use parts::section as parts;
 pub use rounds::section as rounds;
 pub use runs::section as runs;
 pub use study::section as study;
-pub use sweep::section as sweep;
+pub use sweep::sections as sweeps;
 pub use tail::section as tail_causes;
 pub use together::{
     answer as together_answer, is_of_messages, notes as together_notes, section as together,

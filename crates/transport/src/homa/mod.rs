@@ -129,5 +129,5 @@ fn join<S: Calls>(
         }
     };
     let wire = HomaWire::new(inbox, setup.role, peer, size, rejected);
-    Ok(MessageEndpoint::new(wire, slots_for(setup.window, size), size))
+    Ok(MessageEndpoint::new(wire, slots_for(setup, size), size))
 }

@@ -40,6 +40,8 @@ struct TcpInfo {
     min_rtt_us: u64,
     cwnd_segments: u64,
     delivery_rate: u64,
+    /// Bytes that the other end has acknowledged, and bytes that came.
+    carried: u64,
 }
 
 impl TcpInfo {
@@ -51,6 +53,7 @@ impl TcpInfo {
             cwnd_segments: read_u32(bytes, 80),
             retransmitted: read_u32(bytes, 100),
             min_rtt_us: read_u32(bytes, 148),
+            carried: read_u64(bytes, 120).saturating_add(read_u64(bytes, 128)),
             delivery_rate: read_u64(bytes, 160),
             busy_us: read_u64(bytes, 168),
             receive_window_us: read_u64(bytes, 176),
@@ -69,6 +72,7 @@ impl TcpInfo {
         let by_buffer = self.send_buffer_us.saturating_sub(before.send_buffer_us);
         let by_network = busy.saturating_sub(by_receiver).saturating_sub(by_buffer);
         let all = [
+            events("connections_used", u64::from(self.carried > before.carried), 0),
             events("retransmitted", self.retransmitted, before.retransmitted),
             events("retransmitted_bytes", self.retransmitted_bytes, before.retransmitted_bytes),
             events("reordered", self.reordered, before.reordered),
@@ -223,6 +227,10 @@ mod tests {
         let moved = before.moved(&sender);
         assert!(moved.contains_key("tcp.rtt_us"), "{moved:?}");
         assert!(!moved.contains_key("tcp.retransmitted"), "{moved:?}");
+        assert_eq!(moved["tcp.connections_used"], CounterValue::Events(1));
+        let unused = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let moved = SocketCounters::read(&unused).moved(&unused);
+        assert!(!moved.contains_key("tcp.connections_used"), "{moved:?}");
     }
 
     #[test]

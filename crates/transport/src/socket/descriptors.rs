@@ -1,7 +1,7 @@
 //! `tcp`, `udp`, `unix` and `unixgram`: their options, and how they differ.
 
-use super::RECEIVE_BYTES;
 use super::transport::SocketTransport;
+use super::{RECEIVE_BYTES, bytes_of_end};
 use crate::settings::{BUSY_POLL, DSCP, FAMILY, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
 use crate::{Descriptor, KernelPath, TransportRequest};
 use wiregauge_base::options::OptionDef;
@@ -64,8 +64,9 @@ pub const TCP: Descriptor = Descriptor {
     ],
     path: "send, the kernel's TCP and IP, recv: both copies included",
     kernel_path: KernelPath::Segments,
-    memory_beside_slots: |_| RECEIVE_BYTES as u64,
+    memory_beside_slots: |setup| bytes_of_end(setup, RECEIVE_BYTES) as u64,
     available: |_| SocketTransport::TCP.available(),
+    open_several: Some(|setup, ends| SocketTransport::TCP.open_several(setup, ends)),
     ..Descriptor::opened_by(|setup| SocketTransport::TCP.open(setup))
 };
 
@@ -82,6 +83,7 @@ pub const UDP: Descriptor = Descriptor {
     memory_beside_slots: |_| 0,
     available: |_| SocketTransport::UDP.available(),
     open: |setup| SocketTransport::UDP.open(setup),
+    open_several: None,
     ..TCP
 };
 
@@ -94,6 +96,7 @@ pub const UNIX: Descriptor = Descriptor {
     kernel_path: KernelPath::LocalStream,
     available: |_| SocketTransport::UNIX.available(),
     open: |setup| SocketTransport::UNIX.open(setup),
+    open_several: Some(|setup, ends| SocketTransport::UNIX.open_several(setup, ends)),
     ..TCP
 };
 
@@ -106,6 +109,7 @@ pub const UNIXGRAM: Descriptor = Descriptor {
     available: |_| SocketTransport::UNIXGRAM.available(),
     kernel_path: KernelPath::LocalDatagrams,
     open: |setup| SocketTransport::UNIXGRAM.open(setup),
+    open_several: None,
     check: check_datagram_fits,
     ..UNIX
 };

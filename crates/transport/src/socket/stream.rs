@@ -8,7 +8,7 @@
 
 use super::counters::SocketCounters;
 use super::options::{MSG_ZEROCOPY, ZeroCopy};
-use super::{RECEIVE_BYTES, slots_for};
+use super::{RECEIVE_BYTES, bytes_of_end, slots_for};
 use crate::counter::FinalCounters;
 use crate::optional::Watched;
 use crate::{
@@ -26,6 +26,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub const PREFIX: usize = 4;
 /// Most messages of one system call, where lengths differ.
 const AT_ONCE: usize = 16;
+/// Most ends of a thread that polls which are each looked at: one `recv` that finds nothing costs
+/// about as much as the `epoll_wait` that looks at all.
+const MAX_POLLED: u32 = 8;
 /// Of each `send`.
 const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
@@ -49,10 +52,16 @@ pub struct StreamEndpoint {
     completed: u32,
     link: Link,
     zerocopy: Option<ZeroCopy>,
-    /// Whether its owner may sleep.
-    sleeps: bool,
+    /// True if epoll says for its owner which of the ends has something.
+    is_watched: bool,
     /// Counters of the connection before its round.
     before: Box<SocketCounters>,
+}
+
+/// The memory of an end: sending slots, and bytes for arrivals.
+struct Buffers {
+    slots: usize,
+    receive: usize,
 }
 
 /// Bytes to be sent, of the sending slots or (an echo) of what arrived: a message with its length
@@ -70,19 +79,22 @@ impl StreamEndpoint {
         let longest = setup.size.max(1);
         let prefix = if setup.lengths == Lengths::Fixed { 0 } else { PREFIX };
         let zerocopy = prefix == 0 && setup.settings.flag("zerocopy");
-        let end = StreamEndpoint::over(socket, longest, slots_for(setup.window, longest), prefix);
-        let sleeps = setup.wait != Wait::Busy;
-        StreamEndpoint { zerocopy: zerocopy.then(ZeroCopy::default), sleeps, ..end }
+        let slots = slots_for(setup, longest);
+        let buffers = Buffers { slots, receive: bytes_of_end(setup, RECEIVE_BYTES) };
+        let end = StreamEndpoint::over(socket, longest, prefix, buffers);
+        let is_watched = prefix > 0 || setup.wait != Wait::Busy || setup.ends > MAX_POLLED;
+        StreamEndpoint { zerocopy: zerocopy.then(ZeroCopy::default), is_watched, ..end }
     }
 
-    fn over(socket: Socket, longest: usize, slots: usize, prefix: usize) -> StreamEndpoint {
+    fn over(socket: Socket, longest: usize, prefix: usize, buffers: Buffers) -> StreamEndpoint {
+        let Buffers { slots, receive: bytes } = buffers;
         let stride = prefix + longest;
         // Whole messages where they have one size: then the memory is never full of less than one.
         // Else it is zeroed, which is the kernel's until it is touched: of many connections few
         // need all.
         let (receive, fresh) = match prefix {
-            0 => ((RECEIVE_BYTES / longest).max(1) * longest, 1),
-            _ => (RECEIVE_BYTES.max(2 * stride), 0),
+            0 => ((bytes / longest).max(1) * longest, 1),
+            _ => (bytes.max(2 * stride), 0),
         };
         StreamEndpoint {
             before: Box::new(SocketCounters::read(&socket)),
@@ -98,7 +110,7 @@ impl StreamEndpoint {
             completed: 0,
             link: Link::Up,
             zerocopy: None,
-            sleeps: false,
+            is_watched: prefix > 0,
         }
     }
 
@@ -359,9 +371,9 @@ impl Endpoint for StreamEndpoint {
         self.hand_over(events);
     }
 
-    /// Where messages have one length, each end is looked at in turn by those that poll.
+    /// A few ends whose messages have one length are each looked at in turn by those that poll.
     fn watched(&self) -> Option<Watched<'_>> {
-        (self.prefix > 0 || self.sleeps).then(|| Watched::Level(self.socket.as_fd()))
+        self.is_watched.then(|| Watched::Level(self.socket.as_fd()))
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {
@@ -374,7 +386,8 @@ impl Endpoint for StreamEndpoint {
 
     fn receiver(&self) -> Option<Box<dyn Endpoint>> {
         let socket = self.socket.try_clone().ok().filter(|_| self.prefix > 0)?;
-        Some(Box::new(StreamEndpoint::over(socket, self.longest, 1, self.prefix)))
+        let buffers = Buffers { slots: 1, receive: self.incoming.len() };
+        Some(Box::new(StreamEndpoint::over(socket, self.longest, self.prefix, buffers)))
     }
 }
 

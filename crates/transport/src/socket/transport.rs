@@ -4,16 +4,20 @@
 //! IP sockets are on loopback, or where they were asked to be. Unix sockets have random names of
 //! the abstract namespace, so that nothing is left behind, whatever becomes of the process.
 
+use super::admit::{self, Listener};
 use super::datagram::Datagrams;
 use super::messages::MessageEndpoint;
 use super::stream::StreamEndpoint;
-use super::{admit, options, site, slots_for};
+use super::{options, site, slots_for};
 use crate::*;
+use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 use wiregauge_host::Family;
 
 /// A transport over sockets of one kind.
@@ -23,8 +27,10 @@ pub struct SocketTransport {
     is_ip: bool,
 }
 
-/// Connections that wait to be accepted, as in the standard library.
-const BACKLOG: i32 = 128;
+/// The length of the queue of connections to be accepted, at least: the standard library's.
+const BACKLOG: u32 = 128;
+/// The greatest such length, which net.core.somaxconn has where nothing is set.
+const MAX_BACKLOG: u32 = 4096;
 
 impl SocketTransport {
     pub(super) const TCP: Self = SocketTransport { is_stream: true, is_ip: true };
@@ -50,7 +56,7 @@ impl SocketTransport {
         if self.is_stream {
             options::apply_before_handshake(&socket, &setup.settings).map_err(io::Error::other)?;
             // Two sockets may bind the same port, but only one may listen.
-            socket.listen(BACKLOG)?;
+            socket.listen(setup.ends.clamp(BACKLOG, MAX_BACKLOG) as i32)?;
         }
         Ok(socket)
     }
@@ -89,30 +95,51 @@ impl SocketTransport {
 
     /// Opens one end.
     pub(super) fn open(self, setup: &Setup) -> Result<Opening> {
+        if self.is_stream && setup.role == Role::Server {
+            return self.listen(setup, 1)?.pop().ok_or(SetupError::Address);
+        }
         let own = self.own_address(&setup.site, setup.settings.family())?;
-        let listens = self.is_stream && setup.role == Role::Server;
-        let what = format!("{} on {}", if listens { "listening" } else { "binding" }, shown(&own));
-        let bound = || self.bound(&own, setup);
-        let socket = (listens || !self.is_stream).then(bound).transpose();
+        let what = format!("binding on {}", shown(&own));
+        let socket = (!self.is_stream).then(|| self.bound(&own, setup)).transpose();
         let socket = socket.map_err(SetupError::system(what))?;
-        let address = address_of(socket.as_ref());
+        let address = socket.as_ref().map(address_of).unwrap_or_default();
         let setup = setup.clone();
-        Ok(Opening::new(address, move |other| self.connect(socket, &own, other, &setup)))
+        Ok(Opening::new(address, move |other| {
+            let socket = self.dial(socket, &own, other, &setup)?;
+            self.connected(socket, 0, &setup)
+        }))
     }
 
-    /// Connects to the other end, and sets what was asked for. A stream's client has no socket yet.
-    fn connect(
-        self,
-        socket: Option<Socket>,
-        own: &SockAddr,
-        other: &Blob,
-        setup: &Setup,
-    ) -> Result<Connected> {
+    /// Opens the ends of a thread of a stream: those of a server have one listening socket.
+    pub(super) fn open_several(self, setup: &Setup, ends: u32) -> Result<Vec<Opening>> {
+        match setup.role {
+            Role::Server => self.listen(setup, ends),
+            Role::Client | Role::Node => (0..ends).map(|_| self.open(setup)).collect(),
+        }
+    }
+
+    /// Opens ends of a server behind one listening socket.
+    fn listen(self, setup: &Setup, ends: u32) -> Result<Vec<Opening>> {
+        let own = self.own_address(&setup.site, setup.settings.family())?;
+        let what = format!("listening on {}", shown(&own));
+        let socket = self.bound(&own, setup).map_err(SetupError::system(what))?;
+        let address = address_of(&socket);
+        let listener = Rc::new(RefCell::new(Listener::new(socket, ends)));
+        let openings = (0..ends).map(|number| {
+            let listener = Rc::clone(&listener);
+            let setup = setup.clone();
+            Opening::new(admit::numbered(&address, number), move |_| {
+                let (socket, rejected) = listener.borrow_mut().accept(number, &setup, is_peer)?;
+                self.connected(socket, rejected, &setup)
+            })
+        });
+        Ok(openings.collect())
+    }
+
+    /// Sets what was asked for of a socket that is connected.
+    fn connected(self, socket: Socket, rejected: u64, setup: &Setup) -> Result<Connected> {
         let SocketTransport { is_stream, is_ip } = self;
-        let (socket, mut rejected_peers) = match socket {
-            Some(listener) if is_stream => admit::accept(&listener, setup, is_peer)?,
-            socket => (self.dial(socket, own, other, setup)?, 0),
-        };
+        let mut rejected_peers = rejected;
         options::apply(&socket, &setup.settings)?;
         let effective_settings = options::effective(&socket);
         let endpoint: Box<dyn Endpoint> = if is_stream {
@@ -122,7 +149,7 @@ impl SocketTransport {
             let (datagrams, rejected) = Datagrams::connected(socket, size, setup, is_ip)?;
             // Before a unix socket was connected nobody knew its name: there is nothing to reject.
             rejected_peers = if is_ip { rejected } else { 0 };
-            Box::new(MessageEndpoint::new(datagrams, slots_for(setup.window, size), size))
+            Box::new(MessageEndpoint::new(datagrams, slots_for(setup, size), size))
         };
         Ok(Connected { endpoint, effective_settings, rejected_peers })
     }
@@ -135,16 +162,19 @@ impl SocketTransport {
         other: &Blob,
         setup: &Setup,
     ) -> Result<Socket> {
+        let (name, number) =
+            if self.is_stream { admit::parts(other)? } else { (other.0.as_slice(), 0) };
         let (address, to) = match own.as_socket() {
             Some(own) => {
-                let address = other.text()?.parse().map_err(|_| SetupError::Address)?;
+                let text = str::from_utf8(name).map_err(|_| SetupError::Address)?;
+                let address = text.parse().map_err(|_| SetupError::Address)?;
                 let address = site::towards(address, own)?;
                 (address.into(), format!("connecting to {address}"))
             }
             None => {
                 // No other program's socket has such a name.
-                ensure!(setup::is_random_name(&other.0), SetupError::Address);
-                (abstract_address(&other.0)?, "connecting to the other end's unix socket".into())
+                ensure!(setup::is_random_name(name), SetupError::Address);
+                (abstract_address(name)?, "connecting to the other end's unix socket".into())
             }
         };
         if let Some(socket) = socket {
@@ -161,13 +191,16 @@ impl SocketTransport {
         let connected = match self.is_ip {
             true => {
                 let what = format!("using the address {}", shown(own));
+                // The port is chosen when it connects: one that another connection has, or had a
+                // minute ago, serves this one too where the other end's differs.
+                let _ = setsockopt(&socket, sockopt::IpBindAddressNoPort, &true);
                 socket.bind(own).map_err(SetupError::system(what))?;
                 socket.connect_timeout(&address, setup.timeout.duration())
             }
             false => socket.connect(&address),
         };
         connected.map_err(SetupError::system(to))?;
-        admit::present(&socket, setup)?;
+        admit::present(&socket, number, setup)?;
         Ok(socket)
     }
 }
@@ -189,9 +222,8 @@ fn shown(address: &SockAddr) -> String {
 }
 
 /// What the other end connects to: the address of a bound socket.
-fn address_of(socket: Option<&Socket>) -> Blob {
-    let address = socket.and_then(|socket| socket.local_addr().ok());
-    let bytes = address.map(|address| match address.as_socket() {
+fn address_of(socket: &Socket) -> Blob {
+    let bytes = socket.local_addr().ok().map(|address| match address.as_socket() {
         Some(address) => address.to_string().into_bytes(),
         None => address.as_abstract_namespace().unwrap_or_default().to_vec(),
     });

@@ -361,8 +361,8 @@ impl<T> Field<'_, T> {
     }
 }
 
-/// The columns that only some tables have: the series of a study, and the number of threads where a
-/// run has several.
+/// The columns that only some tables have: the series of a study, and the numbers of threads and of
+/// connections where a run has several.
 pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
     let mut own = Vec::new();
     if let Some(study) = &record.plan.study {
@@ -383,6 +383,11 @@ pub fn own<'a, T: OfRun>(record: &'a Record) -> Vec<Field<'a, T>> {
     if record.runs.iter().any(has_threads) {
         own.push(number("threads", "", |row: &T| {
             row.run().map(|run| Cell::Count(run.case.threads().into()))
+        }));
+    }
+    if record.runs.iter().any(|run| run.case.topology.connections_each() > 1) {
+        own.push(number("connections", "", |row: &T| {
+            row.run().map(|run| Cell::Count(run.case.topology.connections_each().into()))
         }));
     }
     own

@@ -13,7 +13,7 @@ use wiregauge_plan::{OneSpec, PatternRequest, Request, Topology};
 use wiregauge_transport::{Blob, Role, Site};
 
 fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
-    let mut request = latency::request(Spec::default());
+    let mut request = latency::request(Default::default());
     change(&mut request);
     let case = request.plan().unwrap().cases.remove(0);
     let slot = ThreadSlot { cpu: None, arena: "".into(), stamps: None };

@@ -160,7 +160,7 @@ pub fn lines<'a>(record: &'a Record, study: &'a Study, graph: &'a Graph) -> Vec<
 
 /// What the cases of a series are called where some are alike in all that an axis can have.
 fn names_within(runs: &[&Run]) -> Vec<String> {
-    let axes = [Axis::Size, Axis::Values, Axis::Rate, Axis::Clients];
+    let axes = [Axis::Size, Axis::Values, Axis::Rate, Axis::Clients, Axis::Connections];
     let place = |run: &Run| axes.map(|axis| run.case.on_axis(axis));
     let are_alike =
         |(at, run): (usize, &&Run)| runs[..at].iter().any(|other| place(other) == place(run));
@@ -221,10 +221,12 @@ fn shown_figure(
     let Some(base) = graph.base_of(series) else { return own };
     let cases = study.cases(base);
     // That of the same place in a sweep.
-    let place = |run: &Run| [Axis::Values, Axis::Rate, Axis::Clients].map(|a| run.case.on_axis(a));
-    let is_alike = |other: &Run| other.case.size == run.case.size && place(other) == place(run);
-    let is_base = |other: &&Run| cases.contains(&other.index) && is_alike(other);
-    let base = figure(record.runs.iter().find(is_base)?, metric, graph.quantile)?;
+    let axes = [Axis::Size, Axis::Values, Axis::Rate, Axis::Clients, Axis::Connections];
+    let base = record.runs.iter().find(|other| {
+        let is_alike = axes.iter().all(|axis| run.case.on_axis(*axis) == other.case.on_axis(*axis));
+        cases.contains(&other.index) && is_alike
+    });
+    let base = figure(base?, metric, graph.quantile)?;
     let found = difference(base, own?)?;
     let more = |value: Value| Value(value.0 + 1.0);
     let interval = found.relative_interval;

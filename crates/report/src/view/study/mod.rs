@@ -154,6 +154,7 @@ fn place<'a>(axis: Axis, at: usize) -> TableField<'a, Row<'a>> {
         }
         Axis::Values => number("values", "", move |row| Cell::Count(value(row) as u64)),
         Axis::Clients => number("clients", "", move |row| Cell::Count(value(row) as u64)),
+        Axis::Connections => number("connections", "", move |row| Cell::Count(value(row) as u64)),
         Axis::Rate => {
             number("offered", "k/s", move |row| Cell::figure(value(row), None, THOUSANDS))
         }

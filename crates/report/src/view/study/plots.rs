@@ -10,6 +10,7 @@ use crate::model::{
 use crate::number::{bytes, count, interval, pace, quantile_name};
 use crate::scale::Scale;
 use wiregauge_base::options::grouped;
+use wiregauge_base::units::counted;
 use wiregauge_figures::record::schema::{Metric, Run};
 use wiregauge_plan::study::{
     Axis as Against, Graph, GraphKind, Point as Figure, Reference, Spread,
@@ -135,6 +136,7 @@ pub(super) fn word(axis: Against, at: f64) -> String {
         Against::Values => format!("{} values", count(at as u64)),
         Against::Rate | Against::Answered => pace(at),
         Against::Clients => format!("{} clients", count(at as u64)),
+        Against::Connections => counted(at as u64, "connection"),
     }
 }
 

@@ -92,7 +92,7 @@ fn open(setup: &Setup) -> Result<Opening> {
         let effective_settings = options::effective(&socket);
         let size = setup.size.max(METADATA);
         let (samples, rejected_peers) = Samples::connected(socket, size, &setup)?;
-        let endpoint = MessageEndpoint::new(samples, slots_for(setup.window, size), size);
+        let endpoint = MessageEndpoint::new(samples, slots_for(&setup, size), size);
         Ok(Connected { effective_settings, rejected_peers, ..Connected::new(endpoint) })
     }))
 }
