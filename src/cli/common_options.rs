@@ -200,11 +200,12 @@ pub const PAIRS: OptionTable = &under(HOSTS, [
 /// Which ports of hosts are measured.
 pub const RAILS: OptionTable = &under(HOSTS, [OptionDef::choice::<RailsAtOnce>(
     "rails",
-    "Measure all active RDMA ports of the hosts, the first of one host with the first of another, \
-     the second with the second, and so on: each by itself, or all at the same time",
+    "Measure all active RDMA ports of the hosts, or over IP their network interfaces, the first of \
+     one host with the first of another, the second with the second, and so on: each by itself, or \
+     all at the same time",
 )
 .metavar("WHICH")
-.excludes(&["device", "port", "cpus"])]);
+.excludes(&["device", "port", "interface", "cpus"])]);
 
 /// Which process of a job this is. A launcher says it by itself.
 pub const RANK: OptionTable = &under(

@@ -9,6 +9,7 @@ use crate::control::protocol;
 use crate::host::doctor::Use;
 use crate::host::{self, CpuPair, TOOL_VERSION};
 use crate::plan::pairs::HERE;
+use crate::plan::rails::{RailKind, RailPort};
 use crate::plan::{HostSpec, Pairs, Place};
 use crate::record::schema::{RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
@@ -244,13 +245,38 @@ pub fn probe_each(
     Ok(probes)
 }
 
-/// Fills in the rails of a place, where they were asked for, by the ports that its hosts have.
-pub fn find_rails(place: &mut Place, hosts: &[RemoteHost]) -> Result<(), CommandError> {
+/// Fills in the rails of a place, where they were asked for, by the ports that its hosts have for
+/// these transports.
+pub fn find_rails(
+    place: &mut Place,
+    transports: &[TransportKind],
+    hosts: &[RemoteHost],
+) -> Result<(), CommandError> {
     let is_here = place.nodes.contains(&None);
     let Some(rails) = &mut place.rails else { return Ok(()) };
-    let here = is_here.then(|| (HERE, host::active_rdma_ports(&host::Tree::default())));
-    let others = hosts.iter().map(|host| (host.session.host(), host.probe.rdma_ports.clone()));
-    Ok(rails.found(here, others.collect())?)
+    let kind = transports.iter().find_map(|one| RailKind::of_transport(*one));
+    let kind = kind.unwrap_or(RailKind::Rdma);
+    let own = is_here.then(|| match kind {
+        RailKind::Rdma => rail_ports(host::active_rdma_ports(&host::Tree::default())),
+        RailKind::Ip => rail_interfaces(host::ip_interfaces()),
+    });
+    let others = hosts.iter().map(|host| {
+        let probe = &host.probe;
+        let ports = match kind {
+            RailKind::Rdma => rail_ports(probe.rdma_ports.clone()),
+            RailKind::Ip => rail_interfaces(probe.ip_interfaces.clone()),
+        };
+        (host.session.host(), ports)
+    });
+    Ok(rails.found(kind, own.map(|ports| (HERE, ports)), others.collect())?)
+}
+
+fn rail_ports(ports: Vec<host::RdmaPort>) -> Vec<RailPort> {
+    ports.into_iter().map(RailPort::from).collect()
+}
+
+fn rail_interfaces(names: Vec<String>) -> Vec<RailPort> {
+    names.into_iter().map(RailPort::of_interface).collect()
 }
 
 /// Leaves them as they were.

@@ -86,7 +86,7 @@ pub fn prepared<T>(
         match request.transports.is_empty() {
             true => Ok(Err(unavailable)),
             false => {
-                hosts::find_rails(&mut request.place, hosts)?;
+                hosts::find_rails(&mut request.place, &request.transports, hosts)?;
                 execute(&request.plan()?, unavailable, hosts).map(Ok)
             }
         }

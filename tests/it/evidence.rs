@@ -33,10 +33,8 @@ fn counter(usage: &Usage, name: &str) -> u64 {
     usage.final_counters.get(name).map_or(0, |count| count.parse().unwrap())
 }
 
-#[test]
-fn messages_go_by_the_interface_that_was_asked_for_where_two_are_in_one_subnet() {
-    let scratch = Scratch::new();
-    let Some(host) = FarHost::beside(&scratch) else { return };
+/// Adds a second wire between two hosts, in the subnet of the first.
+fn add_wire(host: &FarHost) {
     let [here, there] = host.namespaces();
     run(&format!("ip -n {here} link add a1 type veth peer name b1 netns {there}"));
     run(&format!("ip -n {here} addr add 198.18.0.101/24 dev a1"));
@@ -45,6 +43,42 @@ fn messages_go_by_the_interface_that_was_asked_for_where_two_are_in_one_subnet()
     run(&format!("ip -n {there} link set b1 up"));
     await_link(here, "a1");
     await_link(there, "b1");
+}
+
+#[test]
+fn each_rail_over_ip_carries_the_messages_of_its_own_case() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    add_wire(&host);
+    for rails in ["each", "all"] {
+        let line = format!(
+            "latency --transport udp --wait block --count 1000 --rounds 1 --to far --rails {rails} \
+             --remote-binary {PROGRAM} --out {rails} --ssh"
+        );
+        let mut words = words(&line);
+        words.push(&host.ssh);
+        let ended = wiregauge(&scratch, &words);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let record = read_record(&scratch.join(rails)).unwrap();
+        let named = record.runs.iter().map(|run| record.plan.rail(&run.case).unwrap());
+        assert_eq!(named.collect::<Vec<_>>(), ["0 (a1,b1)", "1 (wire0,wirefar)"]);
+        for (run, ends) in record.runs.iter().zip([["a1", "b1"], ["wire0", "wirefar"]]) {
+            let round = &run.rounds[0];
+            for (end, asked) in [&round.client, &round.server].into_iter().zip(ends) {
+                assert_eq!(end.effective_settings["bound_device"], asked, "{rails}");
+                let sent = counter(end, &format!("counter.net.{asked}.tx_packets"));
+                assert!(sent > 1000, "{rails}: {sent} by {asked}");
+            }
+        }
+        assert_eq!(warnings(&record, "another_device"), [""; 0]);
+    }
+}
+
+#[test]
+fn messages_go_by_the_interface_that_was_asked_for_where_two_are_in_one_subnet() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    add_wire(&host);
     for transport in ["tcp", "udp"] {
         let line = format!(
             "latency --transport {transport} --wait block --count 1000 --rounds 1 --to far \
@@ -212,41 +246,59 @@ fn losses(ended: &Ended) -> Vec<(String, u64)> {
     .collect()
 }
 
+/// Runs `bandwidth` over udp in a network of its own that was prepared so; returns the messages
+/// that were lost, and the places of the table with their counts. `None`: this host cannot
+/// prepare it.
+fn lost_after(scratch: &Scratch, prepare: &str, more: &str) -> Option<(u64, Vec<(String, u64)>)> {
+    let line = format!(
+        "ip link set lo up; {{ {prepare}; }} || exit 99; exec {PROGRAM} bandwidth --transport udp \
+         --wait block --size 1000 --time 200ms --rounds 1 --out run {more}"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", &line]);
+    let ended = Controller::of(scratch, command).end();
+    if ended.code == Some(99) {
+        eprintln!("not checked here: {prepare}: {}", ended.stderr);
+        return None;
+    }
+    Some((record_of(scratch, &ended).runs[0].counts.lost, losses(&ended)))
+}
+
+/// A queue of 20 packets at 80 Mb/s, of a sender that is faster.
+const SHORT_QUEUE: &str = "tc qdisc add dev lo root tbf rate 80mbit burst 10kb limit 20kb";
+/// A filter that drops every tenth message.
+const FILTER: &str = "nft add table ip t && \
+     nft add chain ip t c '{ type filter hook input priority 0 ; }' && \
+     nft add rule ip t c udp length 1008 numgen inc mod 10 == 0 counter drop";
+const IN_QUEUE: &str = "queueing discipline of lo";
+const IN_FILTER: &str = "packet filter, receiving";
+const IN_BUFFER: &str = "receive buffer of the socket";
+
 #[test]
 fn known_drops_of_a_queue_a_buffer_and_a_filter_add_up_to_the_loss() {
     let scratch = Scratch::new();
     if !rustix::process::geteuid().is_root() {
         return eprintln!("skipped: a network namespace needs root");
     }
-    // 20 packets at a time at 8 Mb/s, of a sender that is faster.
-    let queue = "tc qdisc add dev lo root tbf rate 80mbit burst 10kb limit 20kb";
-    let filter = "nft add table ip t; \
-                  nft add chain ip t c { type filter hook input priority 0 \\; }; \
-                  nft add rule ip t c udp length 1008 numgen inc mod 10 == 0 counter drop";
-    for (prepare, place, more) in [
-        (queue, "queueing discipline of lo", ""),
-        (filter, "packet filter, receiving", ""),
-        ("true", "receive buffer of the socket", "--receive-buffer 4KiB"),
-    ] {
-        let line = format!(
-            "ip link set lo up; {prepare} || exit 99; exec {PROGRAM} bandwidth --transport udp \
-             --wait block --size 1000 --time 200ms --rounds 1 --out run {more}"
-        );
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-c", &line]);
-        let ended = Controller::of(&scratch, command).end();
-        if ended.code == Some(99) {
-            eprintln!("not checked here: {place}: {}", ended.stderr);
-            continue;
+    let small = "--receive-buffer 4KiB";
+    // The bursts fill the buffer, too, of what comes through.
+    let queue = "tc qdisc add dev lo root tbf rate 150mbit burst 30kb limit 10kb";
+    let both = format!("{queue} && {FILTER}");
+    let cases: [(&str, &[&str], &str); 4] = [
+        (SHORT_QUEUE, &[IN_QUEUE], ""),
+        (FILTER, &[IN_FILTER], ""),
+        ("true", &[IN_BUFFER], small),
+        (&both, &[IN_QUEUE, IN_FILTER, IN_BUFFER], small),
+    ];
+    for (prepare, places, more) in cases {
+        let Some((lost, found)) = lost_after(&scratch, prepare, more) else { continue };
+        for place in places {
+            let own = found.iter().find(|(name, _)| name == place).map_or(0, |(_, count)| *count);
+            assert!(lost > 100 && own > 0, "{place}: {lost} lost: {found:?}");
         }
-        let record = record_of(&scratch, &ended);
-        let lost = record.runs[0].counts.lost;
-        let found = losses(&ended);
-        let own = found.iter().find(|(name, _)| name == place).map_or(0, |(_, count)| *count);
-        assert!(lost > 100 && own > 100, "{place}: {lost} lost: {found:?}");
         // Nothing else is in this network but the messages.
         let sum: u64 = found.iter().map(|(_, count)| count).sum();
-        assert_eq!(sum, lost, "{place}: {found:?}");
+        assert_eq!(sum, lost, "{places:?}: {found:?}");
     }
 }
 

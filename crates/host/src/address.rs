@@ -2,6 +2,7 @@
 
 use super::Tree;
 use super::network::Interface;
+use super::rdma::by_number;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -113,6 +114,21 @@ pub fn own_addresses() -> Vec<IpAddr> {
     found.retain(|ip| !is_link_local(ip));
     found.sort_by_key(|ip| (ip.is_loopback(), ip.is_ipv6()));
     found
+}
+
+/// Returns the interfaces of this host that are up and have an address at which another host may
+/// reach them, in the order of their names with numbers by value: `eth2` precedes `eth10`.
+pub fn ip_interfaces() -> Vec<String> {
+    let all = addresses();
+    let reachable = own_addresses();
+    let owners = all.into_iter().filter(|(_, address)| {
+        let ip = address.ip();
+        !ip.is_loopback() && reachable.contains(&ip)
+    });
+    let names: BTreeSet<String> = owners.map(|(name, _)| name).collect();
+    let mut names: Vec<String> = names.into_iter().collect();
+    names.sort_by(|a, b| by_number(a).cmp(&by_number(b)));
+    names
 }
 
 /// Where sshd says who is connected to whom.

@@ -15,6 +15,36 @@ const GET_TSO: u32 = 0x1e;
 const GET_GSO: u32 = 0x23;
 const GET_GRO: u32 = 0x2b;
 const GET_CHANNELS: u32 = 0x3c;
+const GET_STRINGS: u32 = 0x1b;
+const GET_STATS: u32 = 0x1d;
+const GET_SET_INFO: u32 = 0x37;
+/// ETH_SS_STATS: the names of a driver's counters, each of 32 bytes.
+const SET_OF_STATS: u32 = 1;
+const STRING: usize = 32;
+/// The most counters of a driver that are read: of 64 queues with 50 each.
+const MAX_STATS: usize = 4096;
+/// Counters that there is room for: the kernel writes as many as the driver has by then, whatever
+/// it was told, and queues that are added meanwhile have more.
+const ROOM: usize = 4 * MAX_STATS;
+/// Parts of the names of counters that say what became of packets, in small letters.
+const OF_LOSS: [&str; 16] = [
+    "drop",
+    "discard",
+    "miss",
+    "err",
+    "no_buf",
+    "nobuf",
+    "out_of_buf",
+    "fifo",
+    "pause",
+    "pfc",
+    "ecn",
+    "cnp",
+    "congest",
+    "timeout",
+    "oversize",
+    "full",
+];
 /// include/uapi/linux/sockios.h
 const SIOCETHTOOL: u64 = 0x8946;
 
@@ -108,25 +138,81 @@ impl Ethtool {
     }
 }
 
-/// One of ethtool's structs that are made of words of 32 bits, the command first.
+/// Asks for one of ethtool's structs that are made of words of 32 bits, the command first.
 fn ask<const WORDS: usize>(socket: &OwnedFd, name: &str, command: u32) -> Option<[u32; WORDS]> {
     let mut words = [0u32; WORDS];
     words[0] = command;
+    fill(socket, name, &mut words).then_some(words)
+}
+
+/// Has the kernel fill a struct whose first word is the command, and whose other words say how much
+/// there is room for; returns false if it does not.
+fn fill(socket: &OwnedFd, name: &str, words: &mut [u32]) -> bool {
     // SAFETY: `ifreq` is plain bytes and pointers, for which all zeros is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last byte stays 0, as the kernel wants it.
     let room = request.ifr_name.len() - 1;
     if name.is_empty() || name.len() > room {
-        return None;
+        return false;
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     // SAFETY: SIOCETHTOOL (netdevice(7), ethtool.h) reads and writes the struct of its command,
-    // which is at most as long as `words`, and both live until it returns.
-    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) };
-    (answer == 0).then_some(words)
+    // which is at most as long as `words`, and both live until it returns. Those of names and
+    // counts are as long as the driver has counters, and have room for [`ROOM`] of them.
+    unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) == 0 }
+}
+
+/// Returns the counters of an interface's driver that say what became of packets, by their names
+/// (`ethtool -S`): drops, errors, pause frames, congestion notifications.
+pub(super) fn driver_counters(name: &str) -> Vec<(String, u64)> {
+    let made = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
+    made.ok().and_then(|socket| read_driver_counters(&socket, name)).unwrap_or_default()
+}
+
+fn read_driver_counters(socket: &OwnedFd, name: &str) -> Option<Vec<(String, u64)>> {
+    // `struct ethtool_sset_info`: command, reserved, a mask of 64 bits, and a number.
+    let mut info = [GET_SET_INFO, 0, 1 << SET_OF_STATS, 0, 0];
+    let count = fill(socket, name, &mut info).then_some(info[4] as usize)?;
+    if !(1..=MAX_STATS).contains(&count) {
+        return None;
+    }
+    // `struct ethtool_gstrings`: command, set, number, and the names.
+    let mut names = vec![0u32; 3 + ROOM * STRING / 4];
+    names[..3].copy_from_slice(&[GET_STRINGS, SET_OF_STATS, count as u32]);
+    // `struct ethtool_stats`: command, number, and counters of 64 bits.
+    let mut counts = vec![0u32; 2 + 2 * ROOM];
+    counts[..2].copy_from_slice(&[GET_STATS, count as u32]);
+    if !fill(socket, name, &mut names) || !fill(socket, name, &mut counts) {
+        return None;
+    }
+    // A driver whose queues have changed since has other ones.
+    if names[2] as usize != count || counts[1] as usize != count {
+        return None;
+    }
+    Some(counters_of_loss(&names[3..][..count * STRING / 4], &counts[2..][..2 * count]))
+}
+
+/// Returns the counters whose names say that they are of loss: names of 32 bytes, and counts of 64
+/// bits, in words of 32.
+fn counters_of_loss(names: &[u32], counts: &[u32]) -> Vec<(String, u64)> {
+    names
+        .chunks_exact(STRING / 4)
+        .zip(counts.chunks_exact(2))
+        .filter_map(|(name, count)| {
+            let bytes: Vec<u8> = name
+                .iter()
+                .flat_map(|word| word.to_ne_bytes())
+                .take_while(|byte| byte.is_ascii_graphic())
+                .collect();
+            let name = String::from_utf8(bytes).ok()?.to_ascii_lowercase();
+            let [first, second] = [count[0].to_ne_bytes(), count[1].to_ne_bytes()];
+            let count = [first, second].concat().try_into().ok().map(u64::from_ne_bytes)?;
+            OF_LOSS.iter().any(|part| name.contains(part)).then_some((name, count))
+        })
+        .collect()
 }
 
 /// The firmware that the driver names: 32 characters behind command, driver and its version.
@@ -297,8 +383,32 @@ mod tests {
         }
     }
 
+    /// Returns the words of a driver's names, or of its counts.
+    fn words(bytes: &[u8]) -> Vec<u32> {
+        let four = bytes.chunks_exact(4).filter_map(|four| four.try_into().ok());
+        four.map(u32::from_ne_bytes).collect()
+    }
+
+    #[test]
+    fn counters_of_a_driver_are_kept_if_they_say_what_became_of_packets() {
+        let named = ["rx_packets", "rx_out_of_buffer", "Tx_Pause", "rx_ecn_mark", "np_cnp_sent"];
+        let mut names = Vec::new();
+        for name in named {
+            names.extend(name.bytes());
+            names.resize(names.len().next_multiple_of(STRING), 0);
+        }
+        let counts: Vec<u8> = (1..=5u64).flat_map(|count| (count << 33).to_ne_bytes()).collect();
+        let found = counters_of_loss(&words(&names), &words(&counts));
+        let expected = [("rx_out_of_buffer", 2), ("tx_pause", 3), ("rx_ecn_mark", 4)];
+        let expected = expected.into_iter().chain([("np_cnp_sent", 5)]);
+        let expected: Vec<_> =
+            expected.map(|(name, count)| (name.to_owned(), count << 33)).collect();
+        assert_eq!(found, expected);
+    }
+
     #[test]
     fn an_interface_that_does_not_exist_says_nothing() {
+        assert_eq!(driver_counters("no-such-one"), []);
         assert_eq!(Ethtool::read("no-such-one"), Ethtool::default());
         assert_eq!(Ethtool::read("a-name-that-is-longer-than-any"), Ethtool::default());
     }

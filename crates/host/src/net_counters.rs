@@ -2,8 +2,8 @@
 //! CPUs. The difference of two readings says what became of packets, and where some were dropped.
 
 use super::Tree;
-use super::ethtool::qdisc_drops;
-use std::collections::BTreeMap;
+use super::ethtool::{driver_counters, qdisc_drops};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most interfaces whose counters are read; hosts of containers have thousands of `veth`.
 const MAX_INTERFACES: usize = 64;
@@ -37,7 +37,7 @@ const OF_CPU: [(usize, &str); 3] =
 const PROTOCOLS: [&str; 5] = ["Ip", "Udp", "Tcp", "TcpExt", "IpExt"];
 
 /// The counters of this thread's network namespace at one time, by name: `net.eth0.rx_dropped`,
-/// `qdisc.eth0.drops`, `Udp.RcvbufErrors`, `softnet.dropped`.
+/// `ethtool.eth0.rx_out_of_buffer`, `qdisc.eth0.drops`, `Udp.RcvbufErrors`, `softnet.dropped`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetCounters(BTreeMap<String, u64>);
 
@@ -46,6 +46,14 @@ impl NetCounters {
     pub fn read() -> NetCounters {
         let mut found = NetCounters::in_tree(&Tree::default());
         found.0.extend(qdisc_drops());
+        let names: BTreeSet<String> =
+            found.0.keys().filter_map(|name| interface_of(name)).collect();
+        for name in names {
+            let counters = driver_counters(&name).into_iter();
+            found.0.extend(
+                counters.map(|(counter, count)| (format!("ethtool.{name}.{counter}"), count)),
+            );
+        }
         found
     }
 
@@ -71,6 +79,12 @@ impl NetCounters {
     pub fn by_name(&self) -> &BTreeMap<String, u64> {
         &self.0
     }
+}
+
+/// Returns the interface of a counter `net.eth0.rx_bytes`.
+fn interface_of(counter: &str) -> Option<String> {
+    let (name, _) = counter.strip_prefix("net.")?.rsplit_once('.')?;
+    Some(name.to_owned())
 }
 
 /// Reads the lines `eth0: 1 2 ...` of `/proc/net/dev`.

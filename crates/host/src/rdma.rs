@@ -56,8 +56,8 @@ pub fn active_rdma_ports(tree: &Tree) -> Vec<RdmaPort> {
     ports
 }
 
-/// A name without the number at its end, and the number.
-fn by_number(name: &str) -> (&str, u64, &str) {
+/// Returns a name without the number at its end, and the number: names sort by it.
+pub(super) fn by_number(name: &str) -> (&str, u64, &str) {
     let before = name.trim_end_matches(|c: char| c.is_ascii_digit());
     (before, name[before.len()..].parse().unwrap_or(0), name)
 }

@@ -243,7 +243,7 @@ impl Place {
     fn check_rails(&self) -> Result<(), UsageError> {
         let others = self.nodes.iter().flatten().map(|spec| &spec.own);
         let mut own = others.chain([&self.own_here]).flat_map(BTreeMap::keys);
-        let of_rail = own.find(|name| matches!(name.as_str(), "device" | "port"));
+        let of_rail = own.find(|name| matches!(name.as_str(), "device" | "port" | "interface"));
         refuse_found(of_rail.filter(|_| self.rails.is_some()), |name| {
             format!("--rails measures all ports of all hosts: leave out {name}= of --hosts-file")
         })

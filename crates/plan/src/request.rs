@@ -6,6 +6,7 @@ use super::{
     PatternRequest, Place, Plan, Request, Rounds, Schedule, Settings, Spec, Specification,
     TimerKind, Topology, Wait,
 };
+use crate::rails::RailKind;
 use std::sync::Arc;
 use wiregauge_base::options::names;
 use wiregauge_base::units::{Bytes, Span};
@@ -276,15 +277,23 @@ impl Request {
         if transport.descriptor().launcher.is_some() {
             self.check_launch(transport)?;
         }
-        let has_devices = |one: &&TransportKind| one.has_setting("device");
-        let without =
-            Some(transport).filter(|one| self.place.rails.is_some() && !has_devices(&one));
-        refuse_found(without, |transport| {
-            let names = names(TransportKind::ALL.iter().filter(has_devices));
-            format!(
-                "--rails needs a transport with RDMA devices: use {names} instead of {transport}"
-            )
-        })
+        if self.place.rails.is_none() {
+            return Ok(());
+        }
+        let kind = RailKind::of_transport(transport);
+        ensure!(
+            kind.is_some(),
+            "--rails needs a transport whose ends can be bound to a port: use {} instead of \
+             {transport}",
+            names(TransportKind::ALL.iter().filter(|one| RailKind::of_transport(**one).is_some()))
+        );
+        let first = self.transports.first().and_then(|first| RailKind::of_transport(*first));
+        ensure!(
+            first == kind,
+            "--rails is either of RDMA ports or of network interfaces: use verbs alone, or the \
+             transports over IP"
+        );
+        Ok(())
     }
 
     /// Refuses hosts over a transport whose ranks a launcher starts, but for those of a

@@ -1,7 +1,6 @@
 //! A study with a value in every field.
 
-use wiregauge::host::RdmaPort;
-use wiregauge::plan::rails::RailsAtOnce;
+use wiregauge::plan::rails::{RailPort, RailsAtOnce};
 use wiregauge::plan::study::{Graph, GraphKind, Point, Reference, Series, Spread};
 use wiregauge::plan::{Impact, Rails, Study};
 use wiregauge::record::schema::{Factor, ImpactFigures};
@@ -45,8 +44,11 @@ pub fn full() -> Study {
 
 /// Rails of this host and another one.
 pub fn rails() -> Rails {
-    let port =
-        |device: &str| RdmaPort { device: device.into(), port: 1, link_layer: "InfiniBand".into() };
+    let port = |device: &str| RailPort {
+        device: device.into(),
+        port: Some(1),
+        link_layer: "InfiniBand".into(),
+    };
     let (here, there) = (vec![port("mlx5_0")], vec![port("mlx5_2")]);
     Rails { at_once: RailsAtOnce::Each, here, hosts: vec![there] }
 }

@@ -41,6 +41,7 @@ pub(crate) fn probe(request: &HostProbeRequest) -> Result<HostProbe, String> {
             .map(|address| address.ip())
             .filter(|ip| !matches!(ip, IpAddr::V6(address) if address.is_unicast_link_local())),
         rdma_ports: wiregauge_host::active_rdma_ports(&Tree::default()),
+        ip_interfaces: wiregauge_host::ip_interfaces(),
         unavailable: request
             .transports
             .iter()

@@ -1,7 +1,6 @@
 //! Rails of hosts whose ports are known.
 
 use std::collections::BTreeMap;
-use wiregauge_host::RdmaPort;
 use wiregauge_patterns::{bandwidth, latency};
 use wiregauge_plan::pairs::{AtOnce, Pairs, Place};
 use wiregauge_plan::rails::*;
@@ -9,11 +8,14 @@ use wiregauge_plan::{Case, UsageError};
 use wiregauge_plan::{HostSpec, Plan, Request};
 use wiregauge_transport::TransportKind;
 
-fn ports(names: &[&str]) -> Vec<RdmaPort> {
-    let port = |name: &&str| {
-        let (device, port) = name.split_once('/').unwrap();
-        let (port, link_layer) = (port.parse().unwrap(), "InfiniBand".into());
-        RdmaPort { device: device.into(), port, link_layer }
+fn ports(names: &[&str]) -> Vec<RailPort> {
+    let port = |name: &&str| match name.split_once('/') {
+        Some((device, port)) => RailPort {
+            device: device.into(),
+            port: port.parse().ok(),
+            link_layer: "InfiniBand".into(),
+        },
+        None => RailPort::of_interface(name.to_string()),
     };
     names.iter().map(port).collect()
 }
@@ -37,7 +39,8 @@ fn plan(mut request: Request, found: &[&[&str]]) -> Result<Plan, UsageError> {
     let names = ["here", "b", "c"];
     let mut all = names.iter().zip(found).map(|(name, own)| (*name, ports(own)));
     let here = all.next();
-    request.place.rails.as_mut().unwrap().found(here, all.collect())?;
+    let kind = RailKind::of_transport(request.transports[0]).unwrap();
+    request.place.rails.as_mut().unwrap().found(kind, here, all.collect())?;
     request.plan()
 }
 
@@ -57,6 +60,31 @@ fn each_rail_is_a_case_with_the_ports_of_both_hosts() {
     assert_eq!(rails[0].as_deref(), Some("0 (mlx5_0/1)"));
     assert_eq!(rails[1].as_deref(), Some("1 (mlx5_1/1,mlx5_3/2)"));
     assert!(plan.label(1).ends_with("rail 1 (mlx5_1/1,mlx5_3/2)"), "{}", plan.label(1));
+}
+
+#[test]
+fn over_ip_a_rail_is_a_network_interface_of_each_host() {
+    let over = |transports: &[TransportKind]| Request {
+        transports: transports.to_vec(),
+        ..request(&["b"], Pairs::First, RailsAtOnce::Each)
+    };
+    let two: &[&str] = &["eth0", "eth1"];
+    let planned = plan(over(&[TransportKind::Tcp]), &[two, &["ens1", "ens2"]]).unwrap();
+    let interface = |case: &Case| case.settings.text("interface").unwrap().to_owned();
+    let interfaces: Vec<String> = planned.cases.iter().map(interface).collect();
+    assert_eq!(interfaces, ["eth0,ens1", "eth1,ens2"]);
+    let rails: Vec<Option<String>> = planned.cases.iter().map(|case| planned.rail(case)).collect();
+    assert_eq!(rails[1].as_deref(), Some("1 (eth1,ens2)"));
+    let refused = |transports, found: &[&[&str]]| plan(over(transports), found).unwrap_err().0;
+    let fewer = refused(&[TransportKind::Udp], &[two, &["ens1"]]);
+    assert!(
+        fewer.contains("b has 1 interfaces (ens1)") && fewer.contains("--interface"),
+        "{fewer}"
+    );
+    let none = refused(&[TransportKind::Udp], &[two, &[]]);
+    assert!(none.contains("b has no interface that is up"), "{none}");
+    let both = refused(&[TransportKind::Tcp, TransportKind::Verbs], &[two, two]);
+    assert!(both.contains("either of RDMA ports or of network interfaces"), "{both}");
 }
 
 #[test]
@@ -104,7 +132,10 @@ fn hosts_whose_ports_do_not_pair_are_refused() {
     let mut rails = Rails::new(RailsAtOnce::Each);
     let mut ethernet = ports(two);
     ethernet[1].link_layer = "Ethernet".into();
-    let wrong = rails.found(Some(("here", ports(two))), vec![("b", ethernet)]).unwrap_err().0;
+    let wrong = rails
+        .found(RailKind::Rdma, Some(("here", ports(two))), vec![("b", ethernet)])
+        .unwrap_err()
+        .0;
     assert!(wrong.contains("rail 1 is InfiniBand mlx5_1/1 on here and Ethernet"), "{wrong}");
     assert_eq!(rails.count(), 1);
 }

@@ -256,7 +256,8 @@ fn labels(run: &Run) -> Labels {
     ];
     labels.extend(axis("offered_per_s", Axis::Rate));
     labels.extend(axis("clients", Axis::Clients));
-    labels.extend(axis("connections", Axis::Connections));
+    let has_several = case.topology.connections_each() > 1;
+    labels.extend(axis("connections", Axis::Connections).filter(|_| has_several));
     labels
 }
 
