@@ -263,8 +263,8 @@ pub const TAIL: OptionTable = &under(
     OUTPUT,
     [OptionDef::flag(
         "causes",
-        "Name what made messages above p99 slow: tasks, interrupts, SoftIRQs, stops; needs root, \
-         or CAP_BPF and CAP_PERFMON",
+        "Name what made messages above p99 slow: tasks, interrupts, SoftIRQs, stops, which needs \
+         root or CAP_BPF and CAP_PERFMON; and of TCP what was sent again and full buffers",
     )],
 );
 

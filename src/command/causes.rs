@@ -1,5 +1,5 @@
-//! `--causes`: what disturbs the rounds of a command is stamped beside it, so that slow messages
-//! have causes.
+//! `--causes`: what disturbs the rounds of a command is stamped beside it, and TCP's counters are
+//! looked at, so that slow messages have causes.
 
 use super::CommandError;
 use crate::clock::{Anchor, Source, Timebase};
@@ -7,6 +7,7 @@ use crate::control::fault::Fault;
 use crate::explain::path::{DISTURBANCES, Way, copied_at};
 use crate::explain::tail::{Ends, TailCauses, TailReader, TailRound};
 use crate::explain::{KernelClock, program};
+use crate::host::TcpSampler;
 use crate::host::trace::{Trace, Tracer, Whose};
 use crate::options::UsageError;
 use crate::plan::{Case, Plan};
@@ -22,10 +23,17 @@ pub struct Causes {
     state: Mutex<State>,
     /// The most of a case.
     rounds: u32,
+    /// True if some case's messages go by TCP.
+    has_tcp: bool,
 }
 
 struct State {
-    tracer: Tracer,
+    /// `None`: the kernel does not allow one, so that only TCP is looked at.
+    tracer: Option<Tracer>,
+    /// Why there is none.
+    not_traced: Option<String>,
+    /// Looks at TCP while a round runs.
+    sampler: Option<TcpSampler>,
     begin: Option<Anchor>,
     /// Where the threads of each rank say who they are.
     threads: BTreeMap<(usize, usize), Arena>,
@@ -36,22 +44,35 @@ impl Causes {
     /// Loads the programs.
     ///
     /// # Errors
-    /// The plan's messages are none whose causes could be found, or the kernel refuses.
+    /// The plan's messages are none whose causes could be found, or the kernel refuses and no TCP
+    /// is there to be looked at.
     pub fn new(plan: &Plan) -> Result<Causes, CommandError> {
         check(plan)?;
-        let tracer = Tracer::load(&DISTURBANCES, copied_at(KernelPath::None));
-        let tracer = tracer.map_err(|error| CommandError::Unable(format!("--causes: {error}")))?;
-        let tracer = tracer.with_long_network_work_only();
-        let (threads, readers) = (BTreeMap::new(), BTreeMap::new());
-        let state = State { tracer, begin: None, threads, readers };
-        Ok(Causes { state: Mutex::new(state), rounds: plan.rounds.most })
+        let has_tcp = plan.cases.iter().any(is_tcp);
+        let (tracer, not_traced) = match Tracer::load(&DISTURBANCES, copied_at(KernelPath::None)) {
+            Ok(tracer) => (Some(tracer.with_long_network_work_only()), None),
+            Err(error) if has_tcp => (None, Some(error.to_string())),
+            Err(error) => return Err(CommandError::Unable(format!("--causes: {error}"))),
+        };
+        let state = State {
+            tracer,
+            not_traced,
+            sampler: None,
+            begin: None,
+            threads: BTreeMap::new(),
+            readers: BTreeMap::new(),
+        };
+        Ok(Causes { state: Mutex::new(state), rounds: plan.rounds.most, has_tcp })
     }
 
     /// What was found of each run.
     pub fn found(&self) -> Vec<TailCauses> {
-        let State { tracer, readers, .. } = &*self.state();
-        let missing = tracer.missing();
-        readers.iter().filter_map(|(run, reader)| reader.causes(*run, missing)).collect()
+        let State { tracer, not_traced, readers, .. } = &*self.state();
+        let missing = match (tracer, not_traced) {
+            (Some(tracer), _) => tracer.missing().to_vec(),
+            (None, why) => why.iter().map(|why| format!("all trace points ({why})")).collect(),
+        };
+        readers.iter().filter_map(|(run, reader)| reader.causes(*run, &missing)).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -78,6 +99,11 @@ fn check(plan: &Plan) -> Result<(), UsageError> {
     Ok(())
 }
 
+/// Returns true if the messages of a case go by TCP.
+fn is_tcp(case: &Case) -> bool {
+    case.transport.descriptor().kernel_path == KernelPath::Segments
+}
+
 fn fault(error: impl ToString) -> Fault {
     Fault::new(error.to_string())
 }
@@ -86,9 +112,17 @@ impl RoundObserver for Causes {
     fn before(&self, _: usize, clock: Source) -> Result<(), Fault> {
         let state = &mut *self.state();
         // A round that failed has left its stamps.
-        state.tracer.detach().map_err(fault)?;
+        if let Some(tracer) = &mut state.tracer {
+            tracer.detach().map_err(fault)?;
+        }
         state.threads.clear();
-        state.tracer.attach(Whose::Children).map_err(fault)?;
+        if let Some(tracer) = &mut state.tracer {
+            tracer.attach(Whose::Children).map_err(fault)?;
+        }
+        if let Some(left) = state.sampler.take() {
+            left.finish();
+        }
+        state.sampler = self.has_tcp.then(TcpSampler::start).transpose().map_err(fault)?;
         state.begin = Some(KernelClock::anchor(clock));
         Ok(())
     }
@@ -98,13 +132,15 @@ impl RoundObserver for Causes {
         let state = &mut *self.state();
         let Some(begin) = state.begin.take() else { return Ok(()) };
         let clock = KernelClock::new(begin, KernelClock::anchor(clock), time);
-        let trace = &state.tracer.detach().map_err(fault)?;
+        let tcp = &state.sampler.take().map(TcpSampler::finish).unwrap_or_default();
+        let trace = state.tracer.as_mut().map(Tracer::detach).transpose().map_err(fault)?;
+        let trace = &trace.unwrap_or_default();
         // What goes before the measured cases has no tail to explain.
         let own = Way::of(case).filter(|_| !case.profile().is_preparation);
         let Some(way) = &own else { return Ok(()) };
         let ends = &ends(case, trace, &state.threads);
         let reader = state.readers.entry(samples.run).or_default();
-        reader.add(&TailRound { samples, trace, clock: &clock, ends, way }, self.rounds);
+        reader.add(&TailRound { samples, trace, clock: &clock, ends, way, tcp }, self.rounds);
         Ok(())
     }
 

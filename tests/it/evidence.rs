@@ -8,6 +8,7 @@ use crate::support::testbed::run;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use wiregauge::explain::{Cause, Named};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{RateMetric, Record, Usage};
 
@@ -363,6 +364,54 @@ fn segments_that_were_sent_again_are_counted_and_warned_of() {
     // A hundredth of both ways' messages was dropped once.
     assert!(resent.iter().sum::<u64>() >= 5, "{resent:?}");
     assert!(!warnings(&record, "segments_resent").is_empty(), "{resent:?}");
+}
+
+/// Runs a command in a network of its own in which a hundredth of the segments that carry messages
+/// are dropped; `None`: this host cannot prepare it.
+fn record_under_loss(scratch: &Scratch, command: &str) -> Option<Record> {
+    let filter = "nft add table ip t && \
+                  nft add chain ip t c '{ type filter hook input priority 0 ; }' && \
+                  nft add rule ip t c tcp flags psh numgen inc mod 100 == 50 counter drop";
+    let line = format!("ip link set lo up; {{ {filter}; }} || exit 99; exec {command}");
+    let mut shell = Command::new("unshare");
+    shell.args(["--net", "sh", "-c", &line]);
+    let ended = Controller::of(scratch, shell).end();
+    if ended.code == Some(99) {
+        eprintln!("not checked here: {}", ended.stderr);
+        return None;
+    }
+    Some(record_of(scratch, &ended))
+}
+
+/// Returns the cause of the most slow messages.
+fn first_cause(causes: &[(Named, u64)]) -> Cause {
+    causes.iter().max_by_key(|(_, count)| *count).unwrap().0.cause
+}
+
+#[test]
+fn a_message_that_tcp_sent_again_has_that_cause_with_trace_points_and_without() {
+    let scratch = Scratch::new();
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: a network namespace needs root");
+    }
+    let line = "latency --transport tcp --wait block --count 500 --warmup 10 --rounds 1 --out run";
+    let asked = format!("{PROGRAM} {line} --causes");
+    let Some(record) = record_under_loss(&scratch, &asked) else { return };
+    let tail = &record.tails[0];
+    // More than the five above p99 were sent again, each 200 ms late.
+    assert_eq!(first_cause(&tail.slow.causes), Cause::Retransmission, "{:?}", tail.slow);
+    assert!(tail.slow.above_ns > 100e6, "{:?}", tail.slow);
+    // Nobody may load programs; TCP's counters are anybody's to read.
+    let copy = PublicCopy::new();
+    fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).unwrap();
+    let who = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+    let asked = format!("{who} {} {line} --causes", copy.0.display());
+    let tail = &record_under_loss(&scratch, &asked).unwrap().tails[0];
+    assert_eq!(first_cause(&tail.slow.causes), Cause::Retransmission, "{:?}", tail.slow);
+    assert!(tail.missing[0].starts_with("all trace points"), "{:?}", tail.missing);
+    let asked = format!("{PROGRAM} explain {}", line.replace("--rounds 1", "--rounds 2"));
+    let explained = record_under_loss(&scratch, &asked).unwrap().explanation.unwrap();
+    assert_eq!(first_cause(&explained.slow.causes), Cause::Retransmission);
 }
 
 #[test]

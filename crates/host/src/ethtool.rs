@@ -1,8 +1,7 @@
 //! What a network interface's driver says of its settings, by ethtool's ioctl and by netlink.
 
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket,
-};
+use super::netlink::{self, attribute, word};
+use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -48,24 +47,17 @@ const OF_LOSS: [&str; 16] = [
 /// include/uapi/linux/sockios.h
 const SIOCETHTOOL: u64 = 0x8946;
 
-// include/uapi/linux/rtnetlink.h, netlink.h
+// include/uapi/linux/rtnetlink.h
 const GET_QDISC: u16 = 38;
 const NEW_QDISC: u16 = 36;
-const REQUEST_DUMP: u16 = 0x301;
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
 const ATTRIBUTE_KIND: u16 = 1;
 /// `struct tc_stats`, and the place of its `drops`.
 const ATTRIBUTE_STATS: u16 = 3;
 const DROPS_AT: usize = 12;
 /// TC_H_ROOT of include/uapi/linux/pkt_sched.h: the parent of a root.
 const ROOT: u32 = 0xffff_ffff;
-/// Bytes of the head of a message, and of what follows it in one of a qdisc.
-const HEAD: usize = 16;
+/// Bytes of `struct tcmsg`.
 const OF_QDISC: usize = 20;
-/// The most bytes of a part of an answer, and the most parts that are read: thousands of veth.
-const PART: usize = 64 << 10;
-const PARTS: usize = 1024;
 
 /// Interrupts that a driver holds back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,23 +235,10 @@ pub fn qdiscs() -> Vec<Qdisc> {
 }
 
 fn dump_qdiscs() -> nix::Result<Vec<Qdisc>> {
-    let protocol = SockProtocol::NetlinkRoute;
-    let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol)?;
-    let mut request = [0u8; HEAD + OF_QDISC];
-    request[0..4].copy_from_slice(&((HEAD + OF_QDISC) as u32).to_ne_bytes());
-    request[4..6].copy_from_slice(&GET_QDISC.to_ne_bytes());
-    request[6..8].copy_from_slice(&REQUEST_DUMP.to_ne_bytes());
-    let kernel = NetlinkAddr::new(0, 0);
-    sendto(socket.as_raw_fd(), &request, &kernel, MsgFlags::empty())?;
-    let mut part = vec![0u8; PART];
     let mut all = Vec::new();
-    for _ in 0..PARTS {
-        // A dump has its next part ready, so nothing waits for one that never comes.
-        let length = recv(socket.as_raw_fd(), &mut part, MsgFlags::MSG_DONTWAIT)?;
-        if length == 0 || read_qdiscs(&part[..length], &mut all) {
-            break;
-        }
-    }
+    netlink::dump(SockProtocol::NetlinkRoute, GET_QDISC, &[0; OF_QDISC], |kind, body| {
+        all.extend((kind == NEW_QDISC).then(|| read_qdisc(body)).flatten());
+    })?;
     Ok(all)
 }
 
@@ -272,23 +251,6 @@ pub(super) fn qdisc_drops() -> Vec<(String, u64)> {
             Some((format!("qdisc.{}.drops", name.to_string_lossy()), one.drops.into()))
         })
         .collect()
-}
-
-/// Reads the messages of one part; returns true if it was the last.
-fn read_qdiscs(part: &[u8], all: &mut Vec<Qdisc>) -> bool {
-    let mut rest = part;
-    while let Some((length, kind)) = head(rest) {
-        if [DONE, ERROR].contains(&kind) {
-            return true;
-        }
-        let message = rest.get(HEAD..length).unwrap_or_default();
-        if kind == NEW_QDISC {
-            all.extend(read_qdisc(message));
-        }
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    // What is no message ends the reading.
-    part.len() < HEAD
 }
 
 /// Reads `struct tcmsg` and the attributes behind it.
@@ -304,82 +266,32 @@ fn read_qdisc(message: &[u8]) -> Option<Qdisc> {
     })
 }
 
-/// Length and type of a message that begins here and ends in here.
-fn head(bytes: &[u8]) -> Option<(usize, u16)> {
-    let length = word(bytes, 0)? as usize;
-    let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
-    (HEAD..=bytes.len()).contains(&length).then_some((length, kind))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-/// Returns the value of the first attribute of this type.
-fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
-    while attributes.len() >= 4 {
-        let half =
-            |at: usize| Some(u16::from_ne_bytes(attributes.get(at..at + 2)?.try_into().ok()?));
-        let (length, kind) = (usize::from(half(0)?), half(2)?);
-        let value = attributes.get(4..length)?;
-        if kind == wanted {
-            return Some(value);
-        }
-        attributes = attributes.get(length.next_multiple_of(4)..)?;
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A message of a root of this kind that has dropped packets.
+    /// Returns the body of a message about a root of this kind that has dropped packets.
     fn message(interface: u32, kind: &str, drops: u32) -> Vec<u8> {
-        let mut attributes = Vec::new();
+        let mut all = vec![0; OF_QDISC];
+        all[4..8].copy_from_slice(&interface.to_ne_bytes());
+        all[12..16].copy_from_slice(&ROOT.to_ne_bytes());
         let stats = [&[0; DROPS_AT][..], &drops.to_ne_bytes(), &[0; 20]].concat();
         for (value, of) in [([kind.as_bytes(), &[0]].concat(), 1u16), (stats, ATTRIBUTE_STATS)] {
-            attributes.extend((4 + value.len() as u16).to_ne_bytes());
-            attributes.extend(of.to_ne_bytes());
-            attributes.extend(&value);
-            attributes.resize(attributes.len().next_multiple_of(4), 0);
+            all.extend((4 + value.len() as u16).to_ne_bytes());
+            all.extend(of.to_ne_bytes());
+            all.extend(&value);
+            all.resize(all.len().next_multiple_of(4), 0);
         }
-        let length = (HEAD + OF_QDISC + attributes.len()) as u32;
-        let mut all = length.to_ne_bytes().to_vec();
-        all.extend(NEW_QDISC.to_ne_bytes());
-        all.resize(HEAD + 4, 0);
-        all.extend(interface.to_ne_bytes());
-        all.resize(HEAD + 12, 0);
-        all.extend(ROOT.to_ne_bytes());
-        all.resize(HEAD + OF_QDISC, 0);
-        all.extend(attributes);
         all
     }
 
     #[test]
-    fn all_qdiscs_are_read_until_the_last_message() {
-        let done = [&16u32.to_ne_bytes()[..], &DONE.to_ne_bytes(), &[0; 10]].concat();
-        let mut all = Vec::new();
-        let first = [message(1, "noqueue", 0), message(2, "fq_codel", 7)].concat();
-        assert!(!read_qdiscs(&first, &mut all));
-        assert!(read_qdiscs(&[message(3, "netem", 1), done].concat(), &mut all));
-        let expected = [(1, "noqueue", 0), (2, "fq_codel", 7), (3, "netem", 1)];
-        let expected = expected.map(|(interface, kind, drops)| Qdisc {
-            interface,
-            kind: kind.to_owned(),
-            is_root: true,
-            drops,
-        });
-        assert_eq!(all, expected);
-    }
-
-    #[test]
-    fn a_message_that_is_cut_off_is_no_message_and_no_panic() {
-        let whole = message(7, "pfifo_fast", 1);
-        for length in 0..whole.len() {
-            let mut all = Vec::new();
-            read_qdiscs(&whole[..length], &mut all);
-            assert!(all.is_empty(), "{length}: {all:?}");
+    fn a_qdisc_is_read_and_none_that_is_cut_off() {
+        let expected = Qdisc { interface: 2, kind: "fq_codel".into(), is_root: true, drops: 7 };
+        let whole = message(2, "fq_codel", 7);
+        assert_eq!(read_qdisc(&whole), Some(expected));
+        for length in 0..OF_QDISC + 4 + "fq_codel".len() {
+            assert_eq!(read_qdisc(&whole[..length]), None, "{length}");
         }
     }
 

@@ -79,7 +79,7 @@ fn causes_that_cannot_be_found_are_refused_in_a_sentence() {
     fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy.0);
-    command.args(words("latency --causes --count 100 --rounds 1 --json"));
+    command.args(words("latency --transport unix --causes --count 100 --rounds 1 --json"));
     let ended = Controller::of(&scratch, command).end();
     assert_eq!(ended.code, Some(4), "{ended:?}");
     assert!(ended.stderr.contains("CAP_BPF and CAP_PERFMON"), "{}", ended.stderr);

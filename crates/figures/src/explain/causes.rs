@@ -33,9 +33,11 @@ const MOST_BEHIND: usize = 64;
 const NOBODY: u32 = 0;
 /// System calls that send, by the numbers of this machine.
 const SENDS: [i64; 4] = [libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_write, libc::SYS_writev];
-const FULL: &str = "full send buffer of the socket";
-const NO_WINDOW: [&str; 2] =
+pub(super) const FULL: &str = "full send buffer of the socket";
+pub(super) const NO_WINDOW: [&str; 2] =
     ["full receive buffer of the server", "full receive buffer of the client"];
+
+pub(super) const RESENT: &str = "TCP sent a segment again";
 
 /// What is known of a round beside its messages.
 pub struct Evidence<'a> {
@@ -167,7 +169,7 @@ impl Stage<'_> {
             return Some(found);
         }
         if has(&|stamp| stamp.kind == Kind::Retransmit) {
-            return named(Cause::Retransmission, "TCP sent a segment again".into());
+            return named(Cause::Retransmission, RESENT.into());
         }
         if let Some(name) = self.deferred_to(evidence) {
             return named(Cause::Deferred, name);

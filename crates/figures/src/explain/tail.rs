@@ -1,13 +1,14 @@
 //! Causes of slow messages where nothing is stamped of the messages themselves: what held up the
 //! threads and CPUs of both ends while each was on its way.
 //!
-//! A trace has only what disturbs; a message has its submit and its receive stamp. What it took
+//! A trace has only what disturbs, and TCP's counters what moved from one look to the next; a
+//! message has its submit and its receive stamp. What it took
 //! above the median of its round is its excess. Evidence that overlaps its time covers that, less
 //! what the messages near the median have of the same cause: each one of a thread that sleeps is
 //! woken. The rules are those of [`super::causes`] without stages, so what waits in a queue, and a
 //! gap, are not told from other times.
 
-use super::causes::{FAULT_NS, LEAST_SHARE, strongest};
+use super::causes::{FAULT_NS, FULL, LEAST_SHARE, NO_WINDOW, RESENT, strongest};
 use super::disturbance::{Disturbance, Disturbances, Held};
 use super::path::Way;
 pub use super::stamps::End;
@@ -16,6 +17,7 @@ use super::{Cause, KernelClock, Named, SLOW, Slow, SlowMessage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wiregauge_host::trace::{Kind, Stamp, Trace};
+use wiregauge_host::{TcpEvent, TcpEventKind};
 use wiregauge_sample::{RoundSamples, Sample};
 use wiregauge_stats::quantile::rank;
 
@@ -62,6 +64,8 @@ pub struct TailRound<'a> {
     pub clock: &'a KernelClock,
     pub ends: &'a Ends,
     pub way: &'a Way,
+    /// Events of TCP, in the order of time.
+    pub tcp: &'a [TcpEvent],
 }
 
 /// Collects the rounds of a run.
@@ -201,7 +205,9 @@ impl<'a> Looks<'a> {
             left -= ns;
             *covered.entry(disturbance.cause.clone()).or_insert(0.0) += ns;
         }
-        for (named, ns) in self.by_its_stamps(sample, left) {
+        for (named, ns) in
+            self.by_tcp(sample, left).into_iter().chain(self.by_its_stamps(sample, left))
+        {
             *covered.entry(named).or_insert(0.0) += ns.min(left);
             left = (left - ns).max(0.0);
         }
@@ -211,6 +217,35 @@ impl<'a> Looks<'a> {
             }
             _ => (Named { cause: Cause::Unexplained, who: String::new() }, 0.0),
         }
+    }
+
+    /// Returns what TCP did while a message was on its way, and the time that this covers: of a
+    /// segment that was sent again all that is left, of a limit as long as it held the sender back.
+    fn by_tcp(&self, sample: &Sample, left_ns: f64) -> Vec<(Named, f64)> {
+        let clock = self.round.clock;
+        let from = self.round.way.start_ns(sample);
+        let overlapping = self.round.tcp.iter().filter(|event| {
+            let looks = clock.sample_ns(event.from_ns)..clock.sample_ns(event.to_ns);
+            let overlaps = looks.end >= from && looks.start <= sample.receive_ns;
+            // A message that is shorter than the time between two looks may have missed it.
+            overlaps && sample.receive_ns - from >= looks.end - looks.start
+        });
+        overlapping
+            .map(|event| {
+                let end = usize::from(!event.is_client);
+                let ns = event.amount as f64;
+                match event.kind {
+                    TcpEventKind::Resent => {
+                        (named(Cause::Retransmission, RESENT.to_owned()), left_ns)
+                    }
+                    // The other end's buffer is full.
+                    TcpEventKind::ReceiveWindow => {
+                        (named(Cause::Ahead, NO_WINDOW[end].to_owned()), ns)
+                    }
+                    TcpEventKind::SendBuffer => (named(Cause::Ahead, FULL.to_owned()), ns),
+                }
+            })
+            .collect()
     }
 
     /// What single stamps and the schedule say of the rest.

@@ -237,7 +237,9 @@ impl<'a> Curves<'a> {
         let found = self.cliff(group, scale)?;
         let text = self.sentence(group, scale);
         // Between the two, whose places stand in logarithmic steps.
-        Some(Mark { x: Some((found.before.x * found.behind.x).sqrt()), text, ..Mark::default() })
+        let x = (found.before.x * found.behind.x).sqrt();
+        let y = found.before.value.max(found.behind.value);
+        Some(Mark { x: Some(x), y: Some(y), text, ..Mark::default() })
     }
 
     /// Returns the sentence about a curve over connections.

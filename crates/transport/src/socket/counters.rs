@@ -81,7 +81,7 @@ impl TcpInfo {
             events("limited_by_application_us", elapsed_us, busy.min(elapsed_us)),
             events("limited_by_receive_window_us", by_receiver, 0),
             events("limited_by_send_buffer_us", by_buffer, 0),
-            events("limited_by_congestion_window_us", by_network, 0),
+            events("limited_by_network_us", by_network, 0),
             state("rtt_us", self.rtt_us),
             state("rtt_variation_us", self.rtt_variation_us),
             state("min_rtt_us", self.min_rtt_us.min(u64::from(u32::MAX) - 1)),

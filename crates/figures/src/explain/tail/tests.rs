@@ -54,6 +54,15 @@ fn is_slow(number: u64) -> bool {
 }
 
 fn causes_of(samples: &RoundSamples, stamps: Vec<Stamp>, is_scheduled: bool) -> TailCauses {
+    causes_with_tcp(samples, stamps, is_scheduled, &[])
+}
+
+fn causes_with_tcp(
+    samples: &RoundSamples,
+    stamps: Vec<Stamp>,
+    is_scheduled: bool,
+    tcp: &[TcpEvent],
+) -> TailCauses {
     let mut trace = Trace { stamps, ..Trace::default() };
     trace.stamps.sort_by_key(|stamp| stamp.time_ns);
     trace.names.insert(OTHER, "hog".to_owned());
@@ -61,7 +70,7 @@ fn causes_of(samples: &RoundSamples, stamps: Vec<Stamp>, is_scheduled: bool) -> 
     let (clock, ends) = (clock(), Ends([vec![CLIENT], vec![SERVER]]));
     let way = way(is_scheduled);
     let mut reader = TailReader::default();
-    let round = TailRound { samples, trace: &trace, clock: &clock, ends: &ends, way: &way };
+    let round = TailRound { samples, trace: &trace, clock: &clock, ends: &ends, way: &way, tcp };
     reader.add(&round, 1);
     reader.causes(3, &[]).unwrap()
 }
@@ -143,8 +152,8 @@ fn slow_messages_are_those_of_all_rounds_together() {
     for (number, extra) in [(0, 0.0), (1, 900_000.0), (2, 5_000.0)] {
         let samples = RoundSamples { round: number, ..round(extra) };
         all.extend(samples.samples.iter().map(|sample| way.total_ns(sample)));
-        let (samples, trace, clock) = (&samples, &trace, &clock);
-        reader.add(&TailRound { samples, trace, clock, ends: &ends, way: &way }, 3);
+        let (samples, trace, clock, tcp) = (&samples, &trace, &clock, &[]);
+        reader.add(&TailRound { samples, trace, clock, ends: &ends, way: &way, tcp }, 3);
     }
     all.sort_by(f64::total_cmp);
     let found = reader.causes(0, &[]).unwrap();
@@ -162,8 +171,45 @@ fn messages_after_the_memory_was_full_are_counted_and_not_looked_at() {
     let (clock, ends, way) = (clock(), Ends::default(), way(false));
     let trace = Trace { full_ns: Some(sent(400)), ..Trace::default() };
     let (samples, mut reader) = (round(0.0), TailReader::default());
-    let (samples, trace, clock) = (&samples, &trace, &clock);
-    reader.add(&TailRound { samples, trace, clock, ends: &ends, way: &way }, 1);
+    let (samples, trace, clock, tcp) = (&samples, &trace, &clock, &[]);
+    reader.add(&TailRound { samples, trace, clock, ends: &ends, way: &way, tcp }, 1);
     let found = reader.causes(0, &[]).unwrap();
     assert_eq!((found.messages, found.beyond), (400, 600));
+}
+
+/// Returns an event of TCP while each slow message is on its way: between a look 100 us after it
+/// was sent, and one 1 ms later.
+fn seen(kind: TcpEventKind, amount: u64, is_client: bool) -> Vec<TcpEvent> {
+    let slow = (0..1000).filter(|number| is_slow(*number)).map(sent);
+    slow.map(|at| TcpEvent {
+        from_ns: at + 100_000,
+        to_ns: at + 1_100_000,
+        kind,
+        amount,
+        is_client,
+    })
+    .collect()
+}
+
+/// Returns the cause of the ten slow messages, each this much slower, by what TCP did.
+fn cause_by_tcp(extra_ns: f64, tcp: &[TcpEvent]) -> (Cause, String) {
+    let found = causes_with_tcp(&round(extra_ns), Vec::new(), false, tcp);
+    let [(named, 10)] = &found.slow.causes[..] else { panic!("{:?}", found.slow) };
+    (named.cause, named.who.clone())
+}
+
+#[test]
+fn what_tcp_did_while_a_message_was_on_its_way_is_named_without_a_trace() {
+    let resent = seen(TcpEventKind::Resent, 1, true);
+    let expected = (Cause::Retransmission, "TCP sent a segment again".to_owned());
+    assert_eq!(cause_by_tcp(200e6, &resent), expected);
+    // A message that came and went between two looks may have nothing to do with it.
+    assert_eq!(cause_by_tcp(50_000.0, &resent).0, Cause::Unexplained);
+    for (is_client, other) in [(true, "server"), (false, "client")] {
+        let window = cause_by_tcp(2e6, &seen(TcpEventKind::ReceiveWindow, 1_900_000, is_client));
+        assert_eq!(window, (Cause::Ahead, format!("full receive buffer of the {other}")));
+    }
+    // Held back for less than half of what it took more.
+    let short = cause_by_tcp(2e6, &seen(TcpEventKind::SendBuffer, 900_000, true));
+    assert_eq!(short.0, Cause::Unexplained);
 }

@@ -1,0 +1,265 @@
+//! Events of TCP on the connections of this program's processes: the kernel is asked for their
+//! counters once in a millisecond (`sock_diag(7)`), by a thread of its own that needs no privilege.
+
+use super::netlink::{self, attribute, word};
+use nix::sys::socket::SockProtocol;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+// include/uapi/linux/sock_diag.h, inet_diag.h
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const INFO: u16 = 2;
+/// Bytes of `struct inet_diag_req_v2`, and of `struct inet_diag_msg`.
+const REQUEST: usize = 56;
+const ANSWER: usize = 72;
+const INODE_AT: usize = 68;
+/// TCP_ESTABLISHED of `include/net/tcp_states.h`, as a bit.
+const ESTABLISHED: u32 = 1 << 1;
+
+/// The least time from one look to the next.
+const PERIOD: Duration = Duration::from_millis(1);
+/// A look may take this share of the time, on a host of many connections.
+const DUTY: u32 = 10;
+/// The most events of a round that are kept.
+const MAX_EVENTS: usize = 1 << 16;
+/// The most processes whose connections are looked for.
+const MAX_PROCESSES: usize = 256;
+
+/// A kind of event of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpEventKind {
+    /// Segments were sent again.
+    Resent,
+    /// The other end had no room for more.
+    ReceiveWindow,
+    /// The send buffer was full.
+    SendBuffer,
+}
+
+/// An event of a connection between two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpEvent {
+    /// The last look before it, in nanoseconds of CLOCK_MONOTONIC.
+    pub from_ns: u64,
+    /// The first look behind it.
+    pub to_ns: u64,
+    /// The kind.
+    pub kind: TcpEventKind,
+    /// Segments that were sent again, or nanoseconds for which the connection was held back.
+    pub amount: u64,
+    /// True if the client's end did it.
+    pub is_client: bool,
+}
+
+/// The counters of a connection at one look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct State {
+    resent: u64,
+    receive_window_us: u64,
+    send_buffer_us: u64,
+}
+
+impl State {
+    /// Reads `struct tcp_info` by its places; those that an older kernel lacks are 0.
+    fn of_info(info: &[u8]) -> State {
+        State {
+            resent: word(info, 100).unwrap_or(0).into(),
+            receive_window_us: long(info, 176),
+            send_buffer_us: long(info, 184),
+        }
+    }
+
+    /// Returns what has happened since, as kinds and amounts.
+    fn since(&self, before: &State) -> Vec<(TcpEventKind, u64)> {
+        let held = self.receive_window_us.saturating_sub(before.receive_window_us);
+        let full = self.send_buffer_us.saturating_sub(before.send_buffer_us);
+        let all = [
+            (TcpEventKind::Resent, self.resent.saturating_sub(before.resent)),
+            (TcpEventKind::ReceiveWindow, held * 1000),
+            (TcpEventKind::SendBuffer, full * 1000),
+        ];
+        all.into_iter().filter(|(_, amount)| *amount > 0).collect()
+    }
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    let found = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok());
+    found.map_or(0, u64::from_ne_bytes)
+}
+
+/// Looks at the connections of the processes that this one has started, until it is told to end.
+pub struct TcpSampler {
+    ends: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<TcpEvent>>,
+}
+
+impl TcpSampler {
+    /// Begins.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start() -> std::io::Result<TcpSampler> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&ends);
+        let thread = std::thread::Builder::new().name("wg-tcp".to_owned());
+        let thread = thread.spawn(move || Watched::default().run(&told))?;
+        Ok(TcpSampler { ends, thread })
+    }
+
+    /// Ends, and returns what was seen in the order of time.
+    pub fn finish(self) -> Vec<TcpEvent> {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// The connections that were seen.
+#[derive(Default)]
+struct Watched {
+    /// The last state of each by its inode, whether it is a client's, and when that was.
+    own: BTreeMap<u32, (State, bool, u64)>,
+    /// Connections of other programs.
+    others: BTreeSet<u32>,
+    events: Vec<TcpEvent>,
+}
+
+impl Watched {
+    fn run(mut self, ends: &AtomicBool) -> Vec<TcpEvent> {
+        while !ends.load(Ordering::Relaxed) {
+            let begin = Instant::now();
+            let at_ns = monotonic_ns();
+            for (inode, state) in connections() {
+                self.add(inode, state, at_ns);
+            }
+            let took = begin.elapsed();
+            std::thread::sleep(PERIOD.saturating_sub(took).max(took * DUTY));
+        }
+        self.events
+    }
+
+    /// Compares a connection with the last look at it.
+    fn add(&mut self, inode: u32, state: State, at_ns: u64) {
+        if let Some((last, is_client, from_ns)) = self.own.get_mut(&inode) {
+            let is_client = *is_client;
+            let from_ns = std::mem::replace(from_ns, at_ns);
+            let last = std::mem::replace(last, state);
+            for (kind, amount) in state.since(&last) {
+                if self.events.len() < MAX_EVENTS {
+                    self.events.push(TcpEvent { from_ns, to_ns: at_ns, kind, amount, is_client });
+                }
+            }
+        } else if !self.others.contains(&inode) {
+            match owner(inode) {
+                Some(is_client) => drop(self.own.insert(inode, (state, is_client, at_ns))),
+                None => drop(self.others.insert(inode)),
+            }
+        }
+    }
+}
+
+/// Returns the inode and the state of each established connection of this network namespace.
+fn connections() -> Vec<(u32, State)> {
+    let mut all = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut request = [0u8; REQUEST];
+        request[0] = family as u8;
+        request[1] = libc::IPPROTO_TCP as u8;
+        request[2] = 1 << (INFO - 1);
+        request[4..8].copy_from_slice(&ESTABLISHED.to_ne_bytes());
+        let protocol = SockProtocol::NetlinkSockDiag;
+        let _ = netlink::dump(protocol, SOCK_DIAG_BY_FAMILY, &request, |_, body| {
+            all.extend(connection(body));
+        });
+    }
+    all
+}
+
+fn connection(body: &[u8]) -> Option<(u32, State)> {
+    let info = attribute(body.get(ANSWER..)?, INFO)?;
+    // One that was not accepted yet has no inode.
+    let inode = word(body, INODE_AT).filter(|inode| *inode != 0)?;
+    Some((inode, State::of_info(info)))
+}
+
+/// Returns true if a socket belongs to a client that this process has started, false if to a
+/// server; `None` if to neither.
+fn owner(inode: u32) -> Option<bool> {
+    children().into_iter().take(MAX_PROCESSES).find_map(|process| {
+        // A measuring thread has a table of descriptors of its own.
+        threads(process).into_iter().find_map(|thread| {
+            let name = std::fs::read_to_string(thread.join("comm")).ok()?;
+            let is_client = name.starts_with("wg-client");
+            (is_client || name.starts_with("wg-server")).then_some(())?;
+            has_socket(&thread, inode).then_some(is_client)
+        })
+    })
+}
+
+fn has_socket(thread: &Path, inode: u32) -> bool {
+    let descriptors = std::fs::read_dir(thread.join("fd")).into_iter().flatten().flatten();
+    let mut files = descriptors.filter_map(|entry| std::fs::metadata(entry.path()).ok());
+    files.any(|file| file.ino() == u64::from(inode))
+}
+
+/// Returns the folders of a process's threads.
+fn threads(process: u32) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+/// Returns the processes that this one has started.
+fn children() -> Vec<u32> {
+    let mut all = Vec::new();
+    for thread in threads(std::process::id()) {
+        let list = std::fs::read_to_string(thread.join("children")).unwrap_or_default();
+        all.extend(list.split_whitespace().filter_map(|process| process.parse::<u32>().ok()));
+    }
+    all
+}
+
+/// Returns the time of CLOCK_MONOTONIC in nanoseconds, by which the kernel stamps.
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn own_connections_are_found_by_their_inodes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let inode = rustix::fs::fstat(client.as_fd()).unwrap().st_ino as u32;
+        let all = connections();
+        assert!(all.iter().any(|(own, _)| *own == inode), "{inode} of {} is missing", all.len());
+        // This process did not start itself.
+        assert_eq!(owner(inode), None);
+    }
+
+    #[test]
+    fn what_moved_between_two_looks_is_an_event() {
+        let mut watched = Watched::default();
+        let first = State { resent: 1, ..State::default() };
+        watched.own.insert(7, (first, true, 1000));
+        let second = State { resent: 3, receive_window_us: 200, send_buffer_us: 0 };
+        watched.add(7, second, 2000);
+        watched.add(7, second, 3000);
+        let event =
+            |kind, amount| TcpEvent { from_ns: 1000, to_ns: 2000, kind, amount, is_client: true };
+        let expected =
+            [event(TcpEventKind::Resent, 2), event(TcpEventKind::ReceiveWindow, 200_000)];
+        assert_eq!(watched.events, expected);
+        let mut info = vec![0; 104];
+        info[100..104].copy_from_slice(&9u32.to_ne_bytes());
+        assert_eq!(State::of_info(&info), State { resent: 9, ..State::default() });
+    }
+}
