@@ -267,6 +267,8 @@ fn lost_after(scratch: &Scratch, prepare: &str, more: &str) -> Option<(u64, Vec<
 
 /// A queue of 20 packets at 80 Mb/s, of a sender that is faster.
 const SHORT_QUEUE: &str = "tc qdisc add dev lo root tbf rate 80mbit burst 10kb limit 20kb";
+/// A queue that drops two of a hundred packets, of which few kernels have the module.
+const LOSSY_QUEUE: &str = "tc qdisc add dev lo root netem loss 2%";
 /// A filter that drops every tenth message.
 const FILTER: &str = "nft add table ip t && \
      nft add chain ip t c '{ type filter hook input priority 0 ; }' && \
@@ -285,8 +287,9 @@ fn known_drops_of_a_queue_a_buffer_and_a_filter_add_up_to_the_loss() {
     // The bursts fill the buffer, too, of what comes through.
     let queue = "tc qdisc add dev lo root tbf rate 150mbit burst 30kb limit 10kb";
     let both = format!("{queue} && {FILTER}");
-    let cases: [(&str, &[&str], &str); 4] = [
+    let cases: [(&str, &[&str], &str); 5] = [
         (SHORT_QUEUE, &[IN_QUEUE], ""),
+        (LOSSY_QUEUE, &[IN_QUEUE], ""),
         (FILTER, &[IN_FILTER], ""),
         ("true", &[IN_BUFFER], small),
         (&both, &[IN_QUEUE, IN_FILTER, IN_BUFFER], small),
