@@ -26,7 +26,7 @@ use crate::report::{html, table};
 use crate::run::{RoundObserver, RunContext, RunSide, Sides, Watcher, run};
 use crate::transport::{Role, Settings};
 use crate::units::Bytes;
-use crate::view::byte_rate;
+use crate::view::{ShownLimit, byte_rate};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -238,10 +238,11 @@ fn carry_out(
     let tails = causes.map(|causes| causes.found()).unwrap_or_default();
     let record = Record { tails, ..record? };
     let failed = match (record.complete, record.runs.iter().any(|run| run.counts.received > 0)) {
-        (true, _) if registry::views().iter().any(|view| view.exceeds_limit(&record)) => {
-            Some(Exit::EXCEEDED)
-        }
-        (true, _) => None,
+        (true, _) => match registry::views().iter().map(|view| view.limit(&record)).max() {
+            Some(ShownLimit::Exceeded) => Some(Exit::EXCEEDED),
+            Some(ShownLimit::Inconclusive) => Some(Exit::INCONCLUSIVE),
+            Some(ShownLimit::Kept) | None => None,
+        },
         (false, true) => Some(Exit::INCOMPLETE),
         (false, false) if interrupted.load(Ordering::Relaxed) => Some(Exit::INCOMPLETE),
         (false, false) => Some(Exit::NOTHING),

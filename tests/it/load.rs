@@ -172,6 +172,18 @@ fn what_a_saturated_server_has_not_taken_is_not_dropped() {
 }
 
 #[test]
+fn a_limit_that_few_answers_neither_show_to_be_kept_nor_exceeded_is_inconclusive() {
+    let scratch = Scratch::new();
+    // Some fifty answers have no p99.
+    let line = "load --transport tcp --wait block --rate 500 --time 100ms --rounds 1 \
+                --slo p99<1s --out run";
+    let ended = wiregauge(&scratch, &words(line));
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let sentence = "p99 < 1 s is neither shown to be met nor to be exceeded at the measured rates";
+    assert!(ended.stdout.contains(sentence), "{}", ended.stdout);
+}
+
+#[test]
 fn a_search_adds_points_and_judges_its_bound() {
     let scratch = Scratch::new();
     let line = "load --transport shm --wait block --time 50ms --rounds 1 --slo p50<1ns --out run";

@@ -109,7 +109,16 @@ mod tests {
         let p50_ns = mean * std::f64::consts::LN_2;
         let bounded_ns = mean * 100f64.ln();
         let falls_short = achieved < offered;
-        Point { offered, achieved, falls_short, p50_ns, bounded_ns, generator_bound: false }
+        Point {
+            offered,
+            achieved,
+            falls_short,
+            p50_ns,
+            bounded_ns,
+            bounded_from_ns: bounded_ns,
+            bounded_value_ns: bounded_ns,
+            generator_bound: false,
+        }
     }
 
     fn search(slo: Option<Slo>) -> Vec<Point> {

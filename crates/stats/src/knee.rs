@@ -66,7 +66,10 @@ pub struct Requests {
 enum Keeps {
     Yes,
     No,
-    /// The point says nothing of the server.
+    /// The quantile is below the bound, and its interval reaches above it.
+    Maybe,
+    /// The point says nothing of the server, or the quantile is above the bound and its interval
+    /// reaches below it.
     Unknown,
 }
 
@@ -84,6 +87,10 @@ pub struct Point {
     pub p50_ns: f64,
     /// The same of the quantile that has a bound.
     pub bounded_ns: f64,
+    /// Its lower bound, 0 where the samples give none.
+    pub bounded_from_ns: f64,
+    /// The quantile itself.
+    pub bounded_value_ns: f64,
     /// Whether the generator itself was the limit: the point says nothing of the server.
     pub generator_bound: bool,
 }
@@ -108,12 +115,17 @@ impl Point {
         // Of a point without an answer the response says that, and not how slow the server is.
         let response = response.filter(|_| answered > 0);
         let upper = |p| response.and_then(|summary| summary.quantile(p)).map_or(f64::NAN, upper);
+        let of_bound = response.and_then(|summary| summary.quantile(bounded));
+        let from = of_bound.and_then(|quantile| quantile.interval);
+        let value = of_bound.and_then(|quantile| quantile.value);
         Some(Point {
             offered: schedule.rate()?.0,
             achieved,
             falls_short: is_sent_late || !is_answered || piles_up,
             p50_ns: upper(0.5),
             bounded_ns: upper(bounded),
+            bounded_from_ns: from.map_or(0.0, |interval| interval.low.0),
+            bounded_value_ns: value.map_or(f64::NAN, |value| value.0),
             generator_bound: is_sent_late && held_up == 0,
         })
     }
@@ -126,11 +138,19 @@ impl Point {
         if power.is_nan() || self.falls_short { 0.0 } else { power }
     }
 
+    /// An interval that has the limit in it shows neither that it is kept nor that it is broken.
     fn keeps(&self, slo: Slo) -> Keeps {
-        match self.bounded_ns.is_nan() || self.generator_bound {
-            true => Keeps::Unknown,
-            false if !self.falls_short && self.bounded_ns < slo.below.0 as f64 => Keeps::Yes,
-            false => Keeps::No,
+        let limit_ns = slo.below.0 as f64;
+        if self.bounded_ns.is_nan() || self.generator_bound {
+            Keeps::Unknown
+        } else if self.falls_short || self.bounded_from_ns >= limit_ns {
+            Keeps::No
+        } else if self.bounded_ns < limit_ns {
+            Keeps::Yes
+        } else if self.bounded_value_ns < limit_ns {
+            Keeps::Maybe
+        } else {
+            Keeps::Unknown
         }
     }
 
@@ -171,18 +191,24 @@ pub fn knee(points: &[Point]) -> Option<Found> {
     Some(Found { at: known[best], bracket })
 }
 
-/// The highest rate that keeps a bound with all lower ones keeping it too: within its point and the
-/// next, at least that of its point where no higher one broke the bound, at most that of the lowest
-/// where not even this kept it. `None`: no point says anything.
+/// Returns the highest rate that keeps a bound with all lower ones keeping it too: within its point
+/// and the next, at least that of its point where no higher one broke the bound, at most that of
+/// the lowest where not even this kept it. `None`: no point shows it, and one that may keep it does
+/// not show that it breaks it.
 pub fn highest(points: &[Point], slo: Slo) -> Option<Found> {
     let mut kept = None;
+    let mut is_open = false;
     for at in by_rate(points) {
         match points[at].keeps(slo) {
             Keeps::Yes => kept = Some(at),
+            Keeps::Maybe => is_open = true,
             Keeps::Unknown => {}
             Keeps::No => {
-                let found = |at| Found { at, bracket: Bracket::Within };
-                return Some(kept.map_or(Found { at, bracket: Bracket::AtMost }, found));
+                return match kept {
+                    Some(at) => Some(Found { at, bracket: Bracket::Within }),
+                    None if is_open => None,
+                    None => Some(Found { at, bracket: Bracket::AtMost }),
+                };
             }
         }
     }
@@ -215,6 +241,8 @@ mod tests {
             falls_short: false,
             p50_ns,
             bounded_ns: 3.0 * p50_ns,
+            bounded_from_ns: 3.0 * p50_ns,
+            bounded_value_ns: 3.0 * p50_ns,
             generator_bound: false,
         }
     }
@@ -258,8 +286,32 @@ mod tests {
         let found = highest(&[points[0], points[1], points[2], none], slo);
         assert_eq!(found, Some(Found { at: 1, bracket: Bracket::Within }));
         assert_eq!(highest(&[none], slo), None);
-        let equal = [Point { bounded_ns: 5e4, ..points[0] }];
+        let equal = Point { bounded_ns: 5e4, bounded_from_ns: 5e4, ..points[0] };
+        let equal = [Point { bounded_value_ns: 5e4, ..equal }];
         assert_eq!(highest(&equal, slo), Some(Found { at: 0, bracket: Bracket::AtMost }));
+    }
+
+    #[test]
+    fn a_point_whose_interval_has_the_limit_in_it_neither_keeps_nor_breaks_it() {
+        let slo = Slo { quantile: 0.99, below: wiregauge_base::units::Span(50_000) };
+        let wide = Point { bounded_ns: 9e4, bounded_from_ns: 1e4, ..point(1e4, 1e4) };
+        let broken = point(4e4, 2e4);
+        assert_eq!(highest(&[wide], slo), None);
+        assert_eq!(highest(&[wide, broken], slo), None, "the lower one may keep it");
+        let kept = point(5e3, 1e4);
+        let found = Found { at: 0, bracket: Bracket::Within };
+        assert_eq!(highest(&[kept, wide, broken], slo), Some(found));
+        let unresolved = Point { bounded_ns: f64::INFINITY, bounded_from_ns: 0.0, ..wide };
+        assert_eq!(highest(&[unresolved], slo), None);
+        // One that is above it, though not beyond its error, keeps no other from being broken.
+        let above = Point { bounded_value_ns: 6e4, ..wide };
+        let found = Found { at: 1, bracket: Bracket::AtMost };
+        assert_eq!(highest(&[above, broken], slo), Some(found));
+        assert_eq!(highest(&[above], slo), None);
+        // What was not carried is broken, however fast the few answers were.
+        let short = Point { falls_short: true, ..wide };
+        let found = Found { at: 0, bracket: Bracket::AtMost };
+        assert_eq!(highest(&[short], slo), Some(found));
     }
 
     #[test]
@@ -275,6 +327,8 @@ mod tests {
         let interval = summary.quantile(0.99).unwrap().interval.unwrap();
         assert!(interval.high.0 > 9900.0, "{interval:?}");
         assert_eq!(new(all).bounded_ns, interval.high.0);
+        assert_eq!(new(all).bounded_from_ns, interval.low.0);
+        assert_eq!(new(all).bounded_value_ns, 9900.0);
         assert!(!new(all).falls_short);
         // All were answered in the end, at 60 % of the rate; it may have been the whole rate.
         let rate = |rates: &[f64]| {

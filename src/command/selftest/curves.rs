@@ -19,6 +19,8 @@ fn point(load: f64) -> Point {
         falls_short: false,
         p50_ns: took_ns,
         bounded_ns: took_ns,
+        bounded_from_ns: took_ns,
+        bounded_value_ns: took_ns,
         generator_bound: false,
     }
 }

@@ -21,6 +21,32 @@ pub trait Named: Copy + 'static {
     }
 }
 
+/// Returns the name that was typed: in any case where that tells the names apart. Of units it does
+/// not: MB/s are eight Mb/s.
+fn name_typed(names: &[&'static str], typed: &str) -> Option<&'static str> {
+    if let Some(name) = names.iter().find(|name| **name == typed) {
+        return Some(name);
+    }
+    let is_told_apart = names
+        .iter()
+        .enumerate()
+        .all(|(at, name)| !names[..at].iter().any(|other| other.eq_ignore_ascii_case(name)));
+    names.iter().find(|name| is_told_apart && name.eq_ignore_ascii_case(typed)).copied()
+}
+
+/// Refuses what is none of the names; one that differs from some by its case alone, with those.
+fn check_name(names: &[&'static str], typed: &str) -> Result<(), String> {
+    if name_typed(names, typed).is_some() {
+        return Ok(());
+    }
+    let near: Vec<&str> =
+        names.iter().filter(|name| name.eq_ignore_ascii_case(typed)).copied().collect();
+    if near.is_empty() {
+        return Err(format!("unknown value '{typed}': use {}", names.join(", ")));
+    }
+    Err(format!("unknown value '{typed}', whose case matters: use {}", near.join(" or ")))
+}
+
 /// What kind of value an option takes, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
@@ -308,19 +334,15 @@ impl OptionDef {
             }
             Kind::Flag | Kind::Switch | Kind::Choice(_) => {
                 let names = self.choices().unwrap_or_else(|| vec!["on"]);
-                match names.iter().any(|name| name.eq_ignore_ascii_case(text)) {
-                    true => Ok(()),
-                    false => Err(format!("unknown value '{text}': use {}", names.join(", "))),
-                }
+                check_name(&names, text)
             }
         }
     }
 
-    /// A value with its names as they are recorded: `TCP,shm` is `tcp,shm`.
+    /// Returns a value with its names as they are recorded: `TCP,shm` is `tcp,shm`.
     pub fn with_names(&self, text: String) -> String {
         let Some(names) = self.choices() else { return text };
-        let name = |typed| names.iter().find(|name| name.eq_ignore_ascii_case(typed));
-        let written = text.split(',').map(|typed| name(typed).copied().unwrap_or(typed));
+        let written = text.split(',').map(|typed| name_typed(&names, typed).unwrap_or(typed));
         written.collect::<Vec<_>>().join(",")
     }
 

@@ -270,6 +270,19 @@ mod tests {
     }
 
     #[test]
+    fn a_name_may_be_typed_in_any_case_unless_two_differ_by_it_alone() {
+        let transport = OptionDef::one_of("transport", || vec!["tcp", "udp"], "");
+        assert_eq!(transport.with_names("TCP,Udp".into()), "tcp,udp");
+        let unit = OptionDef::one_of("unit", || vec!["Gb/s", "GB/s", "GiB/s"], "");
+        assert_eq!(unit.with_names("GB/s".into()), "GB/s");
+        assert_eq!((unit.check("GB/s"), unit.check("Gb/s")), (Ok(()), Ok(())));
+        let refused = unit.check("gb/S").unwrap_err();
+        assert!(refused.ends_with("whose case matters: use Gb/s or GB/s"), "{refused}");
+        let refused = unit.check("gib/s").unwrap_err();
+        assert!(refused.ends_with("whose case matters: use GiB/s"), "{refused}");
+    }
+
+    #[test]
     fn fields_have_the_values_of_the_options_of_their_names() {
         #[derive(Debug, PartialEq, serde::Deserialize)]
         struct Fields {

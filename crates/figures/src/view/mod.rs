@@ -13,6 +13,17 @@ pub mod number;
 use crate::record::schema::Record;
 use model::Section;
 
+/// The state of a limit that a run was asked to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ShownLimit {
+    /// No limit was asked for, or it is kept somewhere.
+    Kept,
+    /// Neither that it is kept nor that it is exceeded was shown.
+    Inconclusive,
+    /// It is exceeded in all that was measured.
+    Exceeded,
+}
+
 /// What a report needs of a pattern, or of several together.
 pub trait PatternView: Sync {
     /// All that a record says of its runs in a form of its own; `None` where there is nothing.
@@ -30,8 +41,8 @@ pub trait PatternView: Sync {
         None
     }
 
-    /// Whether a limit that was asked for is exceeded in all that was measured.
-    fn exceeds_limit(&self, _record: &Record) -> bool {
-        false
+    /// Returns what was shown of a limit that was asked for.
+    fn limit(&self, _record: &Record) -> ShownLimit {
+        ShownLimit::Kept
     }
 }

@@ -149,8 +149,10 @@ pub fn interval_on_page(value: f64, both: Interval, scale: f64) -> String {
     match is_resolved(value, both) {
         false => UNRESOLVED.into(),
         true => {
-            let bound = |bound: f64| on_page(bound * scale, None);
-            format!("{} – {}", bound(both.low.0), bound(both.high.0))
+            // Outward, as in the terminal: an interval must not be shown narrower than it is.
+            let low = outward(both.low.0 * scale, f64::floor);
+            let high = outward(both.high.0 * scale, f64::ceil);
+            format!("{low} – {high}").replace("inf", "∞")
         }
     }
 }
@@ -211,9 +213,17 @@ pub fn with_error(value: f64, interval: Option<Interval>, scale: f64) -> (String
     (fixed(v, digits), Some(format!("±{}", rounded(error, f64::ceil))))
 }
 
-/// Two significant digits, at most four decimals, rounded so that an interval grows.
+/// Returns two significant digits, at most four decimals, rounded so that an interval grows.
 fn rounded(v: f64, outward: fn(f64) -> f64) -> String {
-    let places = decimals(v, 2);
+    at_decimals(v, decimals(v, 2), outward)
+}
+
+/// Returns four significant digits, at most four decimals, rounded so that an interval grows.
+fn outward(v: f64, outward: fn(f64) -> f64) -> String {
+    at_decimals(v, decimals(v, 4), outward)
+}
+
+fn at_decimals(v: f64, places: usize, outward: fn(f64) -> f64) -> String {
     let unit = 10f64.powi(places as i32);
     // What is left of the binary form of a decimal is not a digit of it.
     let units = v * unit;
@@ -383,6 +393,18 @@ mod tests {
         assert_eq!(little(100.0, 5.0, 101.0), "100 ≥5.0");
         assert_eq!(little(449.8, -inf, 500.0), "450 ±?");
         assert_eq!(compact(98_830.0, None, US, Room::Little), ("99".into(), None));
+    }
+
+    #[test]
+    fn the_page_shows_no_interval_narrower_than_it_is() {
+        let page = |low, high| {
+            let both = Interval { low: Value(low), high: Value(high) };
+            interval_on_page((low + high) / 2.0, both, 1.0)
+        };
+        assert_eq!(page(3.333_33, 4.666_67), "3.333 – 4.667");
+        assert_eq!(page(3.333_99, 4.666_01), "3.333 – 4.667");
+        assert_eq!(page(3.5, 4.5), "3.500 – 4.500");
+        assert_eq!(page(12_345.6, 12_399.4), "12345 – 12400");
     }
 
     #[test]

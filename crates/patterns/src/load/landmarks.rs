@@ -105,6 +105,8 @@ mod tests {
             falls_short: false,
             p50_ns: 1e4,
             bounded_ns: 3e4,
+            bounded_from_ns: 3e4,
+            bounded_value_ns: 3e4,
             generator_bound: false,
         }
     }

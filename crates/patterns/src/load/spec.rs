@@ -43,7 +43,8 @@ pub(super) const OPTIONS: OptionTable = &[
     CONNECTIONS,
     OptionDef::parsed::<Slo>(
         "slo",
-        "Find the highest rate that meets this bound, such as 'p99<50us'; exit code 1 if none",
+        "Find the highest rate that meets this bound, such as 'p99<50us'; exit code 1 if none \
+         does, 5 if that is not shown",
     )
     .metavar("BOUND")
     .common(),

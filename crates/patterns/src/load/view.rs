@@ -3,11 +3,11 @@
 use super::landmarks::{self, Landmark, Landmarks};
 use super::{Load, Spec};
 use crate::prelude::*;
-use wiregauge_figures::view::client_hosts;
 use wiregauge_figures::view::model::{Mark, Point as Dot, Rank, Shape, fields};
 use wiregauge_figures::view::number::{
     THOUSANDS, count, interval, per_second, quantile_name, short, span, time,
 };
+use wiregauge_figures::view::{ShownLimit, client_hosts};
 use wiregauge_plan::Slo;
 use wiregauge_stats::knee::{self, Bracket, Point};
 
@@ -46,14 +46,19 @@ impl PatternView for Load {
         found.chain(hosts).collect()
     }
 
-    /// Whether there is a bound that some curve is not shown to keep at any rate.
-    fn exceeds_limit(&self, record: &Record) -> bool {
+    /// Returns the worst of all curves: each may keep the bound at some rate.
+    fn limit(&self, record: &Record) -> ShownLimit {
         if slo(record).is_none() {
-            return false;
+            return ShownLimit::Kept;
         }
         let curves = curves(record);
-        let mut open = curves.iter().filter(|curve| !curve.open.is_empty()).peekable();
-        open.peek().is_none() || open.any(|curve| curve.kept().is_none())
+        let open = curves.iter().filter(|curve| !curve.open.is_empty());
+        let worst = open.map(|curve| match curve.found.highest {
+            Some(found) if found.bracket == Bracket::AtMost => ShownLimit::Exceeded,
+            Some(_) => ShownLimit::Kept,
+            None => ShownLimit::Inconclusive,
+        });
+        worst.max().unwrap_or(ShownLimit::Inconclusive)
     }
 }
 
@@ -285,7 +290,9 @@ fn found(record: &Record, curves: &[Curve<'_>]) -> Vec<String> {
         let Some(slo) = slo(record) else { continue };
         let kept = match curve.found.highest {
             Some(at) => highest(curve, at),
-            None => "cannot be judged at any measured rate".to_string(),
+            None => {
+                "is neither shown to be met nor to be exceeded at the measured rates".to_string()
+            }
         };
         out.push(format!("slo: {name}: {slo} {kept}"));
     }
