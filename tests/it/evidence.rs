@@ -414,7 +414,8 @@ fn a_message_that_tcp_sent_again_has_that_cause_with_trace_points_and_without() 
     assert!(tail.missing[0].starts_with("all trace points"), "{:?}", tail.missing);
     let asked = format!("{PROGRAM} explain {}", line.replace("--rounds 1", "--rounds 2"));
     let explained = record_under_loss(&scratch, &asked).unwrap().explanation.unwrap();
-    assert_eq!(first_cause(&explained.slow.causes), Cause::Retransmission);
+    let mut causes = explained.slow.causes.iter();
+    assert!(causes.any(|(one, _)| one.cause == Cause::Retransmission), "{:?}", explained.slow);
 }
 
 #[test]

@@ -140,7 +140,10 @@ fn connecting(scratch: &Scratch, daemon: &Daemon, name: &str, to: SocketAddr) ->
     session.open_end(transport(name), Role::Client, |_| ());
     let opened = session.answer();
     assert!(matches!(opened, FromAgent::Opened(_)), "{opened:?}");
-    session.send(&ToAgent::Connect(vec![vec![Blob(to.to_string().into_bytes())]]));
+    // A listening socket of tcp has ends behind it, by their numbers.
+    let number = if name == "tcp" { "#0" } else { "" };
+    let address = format!("{to}{number}");
+    session.send(&ToAgent::Connect(vec![vec![Blob(address.into_bytes())]]));
     session.answer()
 }
 

@@ -187,6 +187,11 @@ impl<'a> Looks<'a> {
 
     /// The cause, and the share of the excess that it covers.
     fn cause(&self, sample: &Sample, excess_ns: f64, usual: &BTreeMap<Cause, f64>) -> (Named, f64) {
+        let by_tcp = self.by_tcp(sample);
+        // Whatever else ran meanwhile: without it the message would have come.
+        if by_tcp.iter().any(|(named, _)| named.cause == Cause::Retransmission) {
+            return (named(Cause::Retransmission, RESENT.to_owned()), 1.0);
+        }
         let mut sums: BTreeMap<Cause, f64> = BTreeMap::new();
         let mut all = self.held_up(sample);
         for (disturbance, ns) in &all {
@@ -205,9 +210,7 @@ impl<'a> Looks<'a> {
             left -= ns;
             *covered.entry(disturbance.cause.clone()).or_insert(0.0) += ns;
         }
-        for (named, ns) in
-            self.by_tcp(sample, left).into_iter().chain(self.by_its_stamps(sample, left))
-        {
+        for (named, ns) in by_tcp.into_iter().chain(self.by_its_stamps(sample, left)) {
             *covered.entry(named).or_insert(0.0) += ns.min(left);
             left = (left - ns).max(0.0);
         }
@@ -220,15 +223,22 @@ impl<'a> Looks<'a> {
     }
 
     /// Returns what TCP did while a message was on its way, and the time that this covers: of a
-    /// segment that was sent again all that is left, of a limit as long as it held the sender back.
-    fn by_tcp(&self, sample: &Sample, left_ns: f64) -> Vec<(Named, f64)> {
+    /// segment that was sent again all, of a limit as long as it held the sender back.
+    fn by_tcp(&self, sample: &Sample) -> Vec<(Named, f64)> {
         let clock = self.round.clock;
         let from = self.round.way.start_ns(sample);
         let overlapping = self.round.tcp.iter().filter(|event| {
             let looks = clock.sample_ns(event.from_ns)..clock.sample_ns(event.to_ns);
-            let overlaps = looks.end >= from && looks.start <= sample.receive_ns;
-            // A message that is shorter than the time between two looks may have missed it.
-            overlaps && sample.receive_ns - from >= looks.end - looks.start
+            let is_there = looks.start <= sample.receive_ns;
+            match event.kind {
+                // A timeout takes longer than the time between two looks: it was sent before.
+                TcpEventKind::Resent => is_there && from <= looks.start,
+                // A shorter message may have missed it.
+                _ => {
+                    let is_long = sample.receive_ns - from >= looks.end - looks.start;
+                    is_there && looks.end >= from && is_long
+                }
+            }
         });
         overlapping
             .map(|event| {
@@ -236,7 +246,7 @@ impl<'a> Looks<'a> {
                 let ns = event.amount as f64;
                 match event.kind {
                     TcpEventKind::Resent => {
-                        (named(Cause::Retransmission, RESENT.to_owned()), left_ns)
+                        (named(Cause::Retransmission, RESENT.to_owned()), f64::INFINITY)
                     }
                     // The other end's buffer is full.
                     TcpEventKind::ReceiveWindow => {

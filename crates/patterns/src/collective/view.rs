@@ -45,13 +45,28 @@ fn metric(spec: &Spec) -> Metric {
     }
 }
 
+/// Returns the share of operations that a rank entered late. Behind a barrier there is no instant
+/// at which all are to enter.
+fn late(one: &&Seen<'_>) -> Cell {
+    let all = one.details.operations.max(1) as f64;
+    match one.spec.sync {
+        Sync::Window => Cell::fixed(one.details.late as f64 / all * PERCENT, 1),
+        Sync::Barrier => Cell::None,
+    }
+}
+
+/// Returns the time from the first entry to the last, where all enter at one instant.
+fn skew(one: &&Seen<'_>) -> Cell {
+    let skew = &one.details.skew_ns;
+    match one.spec.sync {
+        Sync::Window => Cell::figure(skew.value, skew.bounds(), US),
+        Sync::Barrier => Cell::None,
+    }
+}
+
 /// The times of each run's operation.
 fn operations(record: &Record, runs: &[Seen<'_>]) -> Option<Table> {
     let quantile = |p| move |one: &&Seen<'_>| Cell::of_run(Some(one.run), metric(&one.spec), p);
-    let late = |one: &&Seen<'_>| {
-        let all = one.details.operations.max(1) as f64;
-        Cell::fixed(one.details.late as f64 / all * PERCENT, 1)
-    };
     let fields =
         [
             text("operation", |one: &&Seen<'_>| one.spec.name()),
@@ -71,8 +86,7 @@ fn operations(record: &Record, runs: &[Seen<'_>]) -> Option<Table> {
             })
             .rank(Rank::More),
             number("late", "%", late),
-            number("skew", "us", |one: &&Seen<'_>| Cell::fixed(one.details.skew_ns.value * US, 2))
-                .rank(Rank::More),
+            figure("skew", "us", skew).rank(Rank::More),
         ];
     let has_overlap = runs.iter().any(|one| one.details.overlap.is_some());
     let overlap = has_overlap.then(|| {

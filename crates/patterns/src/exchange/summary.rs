@@ -4,6 +4,7 @@
 use crate::prelude::*;
 use std::collections::BTreeMap;
 use wiregauge_stats::rate::rate;
+use wiregauge_stats::{Interval, Value as Number};
 
 /// Connections of which the record has the rate of each: those of 64 nodes.
 pub const MOST_CONNECTIONS: usize = 64 * 63;
@@ -34,6 +35,11 @@ impl Between {
     /// The same where no value is above this one.
     fn up_to(self, most: f64) -> Between {
         Between { interval: self.interval.map(|both| both.map(|bound| bound.min(most))), ..self }
+    }
+
+    /// Returns the 95 % interval.
+    pub fn bounds(&self) -> Option<Interval> {
+        self.interval.map(|[low, high]| Interval { low: Number(low), high: Number(high) })
     }
 
     /// Of a number of each round.

@@ -26,17 +26,23 @@ impl Default for Spec {
 }
 
 /// A request for ping-pongs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct LatencyRequest {
     /// The specification of all cases.
     pub spec: Spec,
-    /// Connections, each a case; none is as one.
+    /// Numbers of connections, each a case.
     pub connections: Vec<u32>,
 }
 
 impl From<Spec> for LatencyRequest {
     fn from(spec: Spec) -> LatencyRequest {
-        LatencyRequest { spec, connections: Vec::new() }
+        LatencyRequest { spec, connections: vec![1] }
+    }
+}
+
+impl Default for LatencyRequest {
+    fn default() -> LatencyRequest {
+        LatencyRequest::from(Spec::default())
     }
 }
 
@@ -77,8 +83,7 @@ impl PatternRequest for LatencyRequest {
     }
 
     fn cases(&self, request: &Request, of: &Combination) -> Vec<Case> {
-        let connections = if self.connections.is_empty() { &[1][..] } else { &self.connections };
-        connections
+        self.connections
             .iter()
             .map(|connections| {
                 let mut case = request.case(of, self.spec);

@@ -38,11 +38,9 @@ impl OfRun for &Seen<'_> {
     }
 }
 
-/// A figure and its interval.
+/// Returns a figure and its interval.
 pub fn figure(between: &Between) -> (f64, Option<Interval>) {
-    let interval =
-        between.interval.map(|[low, high]| Interval { low: Number(low), high: Number(high) });
-    (between.value, interval)
+    (between.value, between.bounds())
 }
 
 /// The median of numbers; `None` of none.

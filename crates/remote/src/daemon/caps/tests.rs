@@ -150,6 +150,8 @@ fn too_much_memory_is_refused() {
 #[test]
 fn each_endpoint_counts_with_what_its_transport_allocates() {
     let mut many = assignment(|request| request.threads = vec![64]);
+    // Many share the memory of a few for what they receive, and each has its own messages.
+    many.0.size = Bytes(16 << 10);
     many.0.topology = Topology::client_server(64, 64, Wiring::Mesh { each: 16 });
     let wrong = said(&Caps::default(), many.clone()).unwrap_err();
     assert!(wrong.contains("--most-memory"), "{wrong}");
