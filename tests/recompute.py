@@ -386,6 +386,7 @@ def rpc_details(run, rounds, baseline, threshold):
 def differences(path, want, have):
     """Numbers compared, and a line for each that differs."""
     if isinstance(want, dict):
+        have = have if isinstance(have, dict) else {}
         lines = [f"{path}.{k} is missing" for k in want if k not in have]
         parts = [differences(f"{path}.{k}", v, have[k]) for k, v in want.items() if k in have]
     elif isinstance(want, list):

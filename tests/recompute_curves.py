@@ -13,11 +13,13 @@ def point(run):
     rates = {r["metric"]: r["rate"] for r in run["rates"]}
     response = next(f["summary"] for f in run["figures"] if f["metric"] == "response")
 
-    def upper(p):
+    def bounds(p):
+        """A quantile, and the ends of its interval."""
         found = next((q for q in response["quantiles"] if q["p"] == p), None)
         if not counts["received"] or not found or found["value"] is None:
-            return math.nan
-        return float(found["interval"]["high"]) if found["interval"] else math.inf
+            return math.nan, math.nan, math.nan
+        both = found["interval"] or {"low": 0, "high": math.inf}
+        return float(found["value"]), float(both["low"]), float(both["high"])
 
     def is_low(value, messages):
         chance = 3 / math.sqrt(max(messages, 1)) if kind in ("poisson", "on_off") else 0
@@ -28,11 +30,12 @@ def point(run):
     answered = counts["received"] >= 0.99 * (counts["sent"] + counts["unsent"])
     piles_up = bool(answers) and is_low(float(answers["high"]), counts["received"])
     unknown = is_late and not counts["held_up"]
-    short, p50 = is_late or not answered or piles_up, upper(0.5)
+    short, p50 = is_late or not answered or piles_up, bounds(0.5)[2]
+    value, low, high = bounds(slo["quantile"] if slo else 0.99)
     return {"run": run["index"], "offered": schedule["rate"], "short": short,
             "known": not unknown and not math.isnan(p50),
             "power": 0 if short or math.isnan(p50) else achieved / p50,
-            "bound": math.nan if unknown else upper(slo["quantile"] if slo else 0.99)}
+            "value": value, "low": low, "high": math.nan if unknown else high}
 
 
 def landmarks(runs):
@@ -45,12 +48,16 @@ def landmarks(runs):
     if best is not None and known[best]["power"] > 0 and len(known) > 1 and len(points) > 2:
         lies = {0: "at_most", len(known) - 1: "at_least"}.get(best, "within")
         knee = at(known[best], lies)
-    for one in [p for p in points if slo and not math.isnan(p["bound"])]:
-        if one["short"] or one["bound"] >= slo["below"]:
+    may = False
+    for one in [p for p in points if slo and not math.isnan(p["high"])]:
+        if one["short"] or one["low"] >= slo["below"]:
             broken = one
             break
-        highest = one
-    if highest or broken:
+        if one["high"] < slo["below"]:
+            highest = one
+        else:
+            may = may or one["value"] < slo["below"]
+    if highest or broken and not may:
         lies = ("within" if broken else "at_least") if highest else "at_most"
         highest = at(highest or broken, lies)
     return {"knee": knee, "highest": highest} if knee or highest else None
@@ -65,7 +72,7 @@ def curves(record):
             found[run["index"]] = None
             hosts = [rank["host"] for rank in case["topology"]["ranks"]]
             place = (case["transport"], case["wait"], case["size"], str(case["spec"]["buffers"]),
-                     str(hosts))
+                     str(hosts), str(case["topology"]["wiring"]))
             first.setdefault(place, []).append(run)
     for runs in first.values():
         points = [run for run in runs if isinstance(run["case"]["schedule"], dict)]
