@@ -10,6 +10,7 @@ use crate::explain::{KernelClock, program};
 use crate::host::TcpSampler;
 use crate::host::trace::{Trace, Tracer, Whose};
 use crate::options::UsageError;
+use crate::plan::topology::Wiring;
 use crate::plan::{Case, Plan};
 use crate::run::{Observed, RoundObserver};
 use crate::sample::arena::Arena;
@@ -23,8 +24,8 @@ pub struct Causes {
     state: Mutex<State>,
     /// The most of a case.
     rounds: u32,
-    /// True if some case's messages go by TCP.
-    has_tcp: bool,
+    /// True for each case whose messages go by TCP, by one connection of each thread.
+    are_tcp: Vec<bool>,
 }
 
 struct State {
@@ -48,10 +49,10 @@ impl Causes {
     /// is there to be looked at.
     pub fn new(plan: &Plan) -> Result<Causes, CommandError> {
         check(plan)?;
-        let has_tcp = plan.cases.iter().any(is_tcp);
+        let are_tcp: Vec<bool> = plan.cases.iter().map(is_tcp).collect();
         let (tracer, not_traced) = match Tracer::load(&DISTURBANCES, copied_at(KernelPath::None)) {
             Ok(tracer) => (Some(tracer.with_long_network_work_only()), None),
-            Err(error) if has_tcp => (None, Some(error.to_string())),
+            Err(error) if are_tcp.contains(&true) => (None, Some(error.to_string())),
             Err(error) => return Err(CommandError::Unable(format!("--causes: {error}"))),
         };
         let state = State {
@@ -62,7 +63,7 @@ impl Causes {
             threads: BTreeMap::new(),
             readers: BTreeMap::new(),
         };
-        Ok(Causes { state: Mutex::new(state), rounds: plan.rounds.most, has_tcp })
+        Ok(Causes { state: Mutex::new(state), rounds: plan.rounds.most, are_tcp })
     }
 
     /// What was found of each run.
@@ -99,9 +100,11 @@ fn check(plan: &Plan) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Returns true if the messages of a case go by TCP.
+/// Returns true if the messages of a case go by TCP, and those of each thread by one connection to
+/// the server's thread of the same number: of several nothing says which one an event was of.
 fn is_tcp(case: &Case) -> bool {
-    case.transport.descriptor().kernel_path == KernelPath::Segments
+    let is_tcp = case.transport.descriptor().kernel_path == KernelPath::Segments;
+    is_tcp && case.topology.wiring == Wiring::Parallel
 }
 
 fn fault(error: impl ToString) -> Fault {
@@ -109,7 +112,7 @@ fn fault(error: impl ToString) -> Fault {
 }
 
 impl RoundObserver for Causes {
-    fn before(&self, _: usize, clock: Source) -> Result<(), Fault> {
+    fn before(&self, run: usize, clock: Source) -> Result<(), Fault> {
         let state = &mut *self.state();
         // A round that failed has left its stamps.
         if let Some(tracer) = &mut state.tracer {
@@ -122,7 +125,8 @@ impl RoundObserver for Causes {
         if let Some(left) = state.sampler.take() {
             left.finish();
         }
-        state.sampler = self.has_tcp.then(TcpSampler::start).transpose().map_err(fault)?;
+        let is_tcp = self.are_tcp.get(run) == Some(&true);
+        state.sampler = is_tcp.then(TcpSampler::start).transpose().map_err(fault)?;
         state.begin = Some(KernelClock::anchor(clock));
         Ok(())
     }

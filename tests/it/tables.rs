@@ -3,7 +3,7 @@
 mod terminal;
 
 use wiregauge::host::Noise;
-use wiregauge::pattern::{bandwidth, latency, oneway, registry, survey};
+use wiregauge::pattern::{bandwidth, latency, load, oneway, registry, survey};
 use wiregauge::plan::{Case, CpuPair, Plan, Request, Rounds, Schedule, Wait};
 use wiregauge::record::schema::{
     CaseRecord, ClockReport, Counts, Figure, Instrument, Metric, PlanRecord, RateFigure,
@@ -230,6 +230,29 @@ fn too_few_samples_and_lost_messages_are_said_in_their_place() {
     assert_eq!(at("% above 10 us"), "0.1000");
 }
 
+#[test]
+fn each_load_has_a_curve_over_connections_of_its_own() {
+    let asked = load::LoadRequest {
+        clients: vec![1, 8],
+        connections: vec![1, 2, 4],
+        ..load::LoadRequest::default()
+    };
+    let mut found = record(load::request(asked).plan().unwrap());
+    // Eight clients wait four times as long, whatever the number of connections.
+    for run in &mut found.runs {
+        let median = if run.label.contains("of 8 clients") { 4000.0 } else { 1000.0 };
+        run.figures.push(figure(Metric::Rtt, median, 2000, 1e5));
+    }
+    let answer = view::answer(&found, &[]);
+    let expected = ["of 1 clients", "of 8 clients"].map(|load| {
+        format!(
+            "tcp busy {load}: no cliff is shown from 1 to 4 connections: at no step p50 grows by a \
+             factor of 1.5 beyond the intervals."
+        )
+    });
+    assert_eq!(answer, expected);
+}
+
 /// Returns the table of a ping-pong over more and more connections with these medians, and what it
 /// answers.
 fn over_connections(medians: &[f64]) -> (String, Vec<String>) {
@@ -245,8 +268,8 @@ fn over_connections(medians: &[f64]) -> (String, Vec<String>) {
 #[test]
 fn the_number_of_connections_at_which_latency_falls_off_is_named() {
     let (text, answer) = over_connections(&[1000.0, 1100.0, 3000.0, 3100.0]);
-    let sentence = "tcp busy: cliff between 2 and 4 connections: p50 grows by a factor of 2.652, \
-                    from 1.150 us to 3.050 us.";
+    let sentence = "tcp busy: cliff between 2 and 4 connections: p50 grows by a factor of 2.652 \
+                    (at least 2.649), from 1.1500 ±0.0010 us to 3.0500 ±0.0010 us.";
     assert_eq!(answer, [sentence]);
     let rows = rows(&text);
     let column = rows[0].iter().position(|head| *head == "connections").unwrap();

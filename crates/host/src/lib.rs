@@ -55,7 +55,7 @@ pub use network::Interface;
 pub use noise::{Noise, observe, spin};
 pub use processor::{CpuState, IdleState, Node, Processor};
 pub use rdma::{RdmaLink, RdmaPort, active_rdma_ports, rdma_file, rdma_links, rdma_node};
-pub use tcp_sampler::{TcpEvent, TcpEventKind, TcpSampler};
+pub use tcp_sampler::{Owner, TcpEvent, TcpEventKind, TcpSampler};
 pub use tree::{Tree, parse_cpus, value_of};
 pub use usage::ResourceUse;
 pub use wiregauge_base::units::format_cpus;

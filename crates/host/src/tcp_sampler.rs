@@ -52,8 +52,27 @@ pub struct TcpEvent {
     pub kind: TcpEventKind,
     /// Segments that were sent again, or nanoseconds for which the connection was held back.
     pub amount: u64,
-    /// True if the client's end did it.
+    /// The thread whose connection it is.
+    pub owner: Owner,
+}
+
+/// A measuring thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// True for a thread of a client, false for one of a server.
     pub is_client: bool,
+    /// Number of the thread in its process.
+    pub thread: u32,
+}
+
+impl Owner {
+    /// Reads the name of a measuring thread: `wg-client-0`.
+    fn of_name(name: &str) -> Option<Owner> {
+        let (role, thread) = name.trim().strip_prefix("wg-")?.split_once('-')?;
+        let is_client = role == "client";
+        let thread = thread.parse().ok()?;
+        (is_client || role == "server").then_some(Owner { is_client, thread })
+    }
 }
 
 /// The counters of a connection at one look.
@@ -121,8 +140,8 @@ impl TcpSampler {
 /// The connections that were seen.
 #[derive(Default)]
 struct Watched {
-    /// The last state of each by its inode, whether it is a client's, and when that was.
-    own: BTreeMap<u32, (State, bool, u64)>,
+    /// The last state of each by its inode, its owner, and when that was.
+    own: BTreeMap<u32, (State, Owner, u64)>,
     /// Connections of other programs.
     others: BTreeSet<u32>,
     events: Vec<TcpEvent>,
@@ -144,18 +163,18 @@ impl Watched {
 
     /// Compares a connection with the last look at it.
     fn add(&mut self, inode: u32, state: State, at_ns: u64) {
-        if let Some((last, is_client, from_ns)) = self.own.get_mut(&inode) {
-            let is_client = *is_client;
+        if let Some((last, owner, from_ns)) = self.own.get_mut(&inode) {
+            let owner = *owner;
             let from_ns = std::mem::replace(from_ns, at_ns);
             let last = std::mem::replace(last, state);
             for (kind, amount) in state.since(&last) {
                 if self.events.len() < MAX_EVENTS {
-                    self.events.push(TcpEvent { from_ns, to_ns: at_ns, kind, amount, is_client });
+                    self.events.push(TcpEvent { from_ns, to_ns: at_ns, kind, amount, owner });
                 }
             }
         } else if !self.others.contains(&inode) {
             match owner(inode) {
-                Some(is_client) => drop(self.own.insert(inode, (state, is_client, at_ns))),
+                Some(owner) => drop(self.own.insert(inode, (state, owner, at_ns))),
                 None => drop(self.others.insert(inode)),
             }
         }
@@ -186,16 +205,13 @@ fn connection(body: &[u8]) -> Option<(u32, State)> {
     Some((inode, State::of_info(info)))
 }
 
-/// Returns true if a socket belongs to a client that this process has started, false if to a
-/// server; `None` if to neither.
-fn owner(inode: u32) -> Option<bool> {
+/// Returns the measuring thread that has a socket, of the processes that this one has started.
+fn owner(inode: u32) -> Option<Owner> {
     children().into_iter().take(MAX_PROCESSES).find_map(|process| {
         // A measuring thread has a table of descriptors of its own.
         threads(process).into_iter().find_map(|thread| {
             let name = std::fs::read_to_string(thread.join("comm")).ok()?;
-            let is_client = name.starts_with("wg-client");
-            (is_client || name.starts_with("wg-server")).then_some(())?;
-            has_socket(&thread, inode).then_some(is_client)
+            Owner::of_name(&name).filter(|_| has_socket(&thread, inode))
         })
     })
 }
@@ -249,14 +265,15 @@ mod tests {
     fn what_moved_between_two_looks_is_an_event() {
         let mut watched = Watched::default();
         let first = State { resent: 1, ..State::default() };
-        watched.own.insert(7, (first, true, 1000));
+        let owner = Owner::of_name("wg-client-3\n").unwrap();
+        assert_eq!(owner, Owner { is_client: true, thread: 3 });
+        assert_eq!(Owner::of_name("wg-tcp"), None);
+        watched.own.insert(7, (first, owner, 1000));
         let second = State { resent: 3, receive_window_us: 200, send_buffer_us: 0 };
         watched.add(7, second, 2000);
         watched.add(7, second, 3000);
-        let event =
-            |kind, amount| TcpEvent { from_ns: 1000, to_ns: 2000, kind, amount, is_client: true };
-        let expected =
-            [event(TcpEventKind::Resent, 2), event(TcpEventKind::ReceiveWindow, 200_000)];
+        let expected = [(TcpEventKind::Resent, 2), (TcpEventKind::ReceiveWindow, 200_000)]
+            .map(|(kind, amount)| TcpEvent { from_ns: 1000, to_ns: 2000, kind, amount, owner });
         assert_eq!(watched.events, expected);
         let mut info = vec![0; 104];
         info[100..104].copy_from_slice(&9u32.to_ne_bytes());

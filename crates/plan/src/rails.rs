@@ -32,14 +32,13 @@ const IP: &str = "IP";
 /// adapters of 2 ports have as many.
 const MOST_EXPECTED: u32 = 16;
 
-wiregauge_base::options::named_enum! {
-    /// The kind of the ports that rails connect.
-    pub enum RailKind {
-        /// Ports of RDMA devices.
-        Rdma = "rdma",
-        /// Network interfaces that carry IP.
-        Ip = "ip",
-    }
+/// The kind of the ports that rails connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RailKind {
+    /// Ports of RDMA devices.
+    Rdma,
+    /// Network interfaces that carry IP.
+    Ip,
 }
 
 impl RailKind {

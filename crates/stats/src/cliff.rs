@@ -25,6 +25,8 @@ pub struct Cliff {
     pub behind: Point,
     /// The factor by which the figure is worse there.
     pub factor: f64,
+    /// The same between the near ends of both intervals.
+    pub least: f64,
 }
 
 /// Returns the step at which a figure becomes worse by the largest factor, if that is at least
@@ -40,7 +42,7 @@ pub fn cliff(points: &[Point], more_is_better: bool) -> Option<Cliff> {
         } else {
             (behind.value / before.value, second.low.0 / first.high.0)
         };
-        (least >= CLIFF && factor.is_finite()).then_some(Cliff { before, behind, factor })
+        (least >= CLIFF && factor.is_finite()).then_some(Cliff { before, behind, factor, least })
     });
     steps.max_by(|a, b| a.factor.total_cmp(&b.factor))
 }
@@ -68,6 +70,7 @@ mod tests {
         let times = points(&[10.0, 11.0, 18.0, 45.0, 50.0], 0.02);
         let found = cliff(&times, false).unwrap();
         assert_eq!((found.before.x, found.behind.x, found.factor), (4.0, 8.0, 2.5));
+        assert!((found.least - 45.0 * 0.98 / (18.0 * 1.02)).abs() < 1e-12, "{}", found.least);
         // As rates it falls nowhere; turned round it does.
         assert_eq!(cliff(&times, true), None);
         let rates = points(&[100.0, 90.0, 45.0, 44.0], 0.02);

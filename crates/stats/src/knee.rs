@@ -87,9 +87,9 @@ pub struct Point {
     pub p50_ns: f64,
     /// The same of the quantile that has a bound.
     pub bounded_ns: f64,
-    /// Its lower bound, 0 where the samples give none.
+    /// Lower bound of that quantile in ns; 0 where the samples give none.
     pub bounded_from_ns: f64,
-    /// The quantile itself.
+    /// That quantile in ns; NaN where it has no value.
     pub bounded_value_ns: f64,
     /// Whether the generator itself was the limit: the point says nothing of the server.
     pub generator_bound: bool,

@@ -2,11 +2,11 @@
 //! threads and CPUs of both ends while each was on its way.
 //!
 //! A trace has only what disturbs, and TCP's counters what moved from one look to the next; a
-//! message has its submit and its receive stamp. What it took
-//! above the median of its round is its excess. Evidence that overlaps its time covers that, less
-//! what the messages near the median have of the same cause: each one of a thread that sleeps is
-//! woken. The rules are those of [`super::causes`] without stages, so what waits in a queue, and a
-//! gap, are not told from other times.
+//! message has its submit and its receive stamp. What it took above the median of its round is its
+//! excess. Evidence that overlaps its time covers that, less what the messages near the median have
+//! of the same cause: each one of a thread that sleeps is woken. The rules are those of
+//! [`super::causes`] without stages, so what waits in a queue, and a gap, are not told from other
+//! times.
 
 use super::causes::{FAULT_NS, FULL, LEAST_SHARE, NO_WINDOW, RESENT, strongest};
 use super::disturbance::{Disturbance, Disturbances, Held};
@@ -64,7 +64,8 @@ pub struct TailRound<'a> {
     pub clock: &'a KernelClock,
     pub ends: &'a Ends,
     pub way: &'a Way,
-    /// Events of TCP, in the order of time.
+    /// Events of TCP in the order of time, where each thread has one connection, to the server's
+    /// thread of the same number.
     pub tcp: &'a [TcpEvent],
 }
 
@@ -227,7 +228,8 @@ impl<'a> Looks<'a> {
     fn by_tcp(&self, sample: &Sample) -> Vec<(Named, f64)> {
         let clock = self.round.clock;
         let from = self.round.way.start_ns(sample);
-        let overlapping = self.round.tcp.iter().filter(|event| {
+        let own = self.round.tcp.iter().filter(|event| event.owner.thread == sample.thread);
+        let overlapping = own.filter(|event| {
             let looks = clock.sample_ns(event.from_ns)..clock.sample_ns(event.to_ns);
             let is_there = looks.start <= sample.receive_ns;
             match event.kind {
@@ -242,7 +244,7 @@ impl<'a> Looks<'a> {
         });
         overlapping
             .map(|event| {
-                let end = usize::from(!event.is_client);
+                let end = usize::from(!event.owner.is_client);
                 let ns = event.amount as f64;
                 match event.kind {
                     TcpEventKind::Resent => {

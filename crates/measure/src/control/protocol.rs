@@ -123,7 +123,8 @@ pub struct HostProbe {
     pub address: Option<IpAddr>,
     /// The ports of its RDMA devices whose links are up.
     pub rdma_ports: Vec<RdmaPort>,
-    /// Its network interfaces that are up and have an address for others.
+    /// Names of the network interfaces that are up and have an address at which other hosts may
+    /// reach them.
     pub ip_interfaces: Vec<String>,
     /// Transports that do not work there, with the reason.
     pub unavailable: Vec<(TransportKind, String)>,

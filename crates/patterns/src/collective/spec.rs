@@ -52,7 +52,7 @@ impl Default for Spec {
 /// Ranks where nothing else is asked for: more of them than CPUs show the scheduler.
 const RANKS: u32 = 2;
 /// Most ranks: each is connected to every other.
-const MOST_RANKS: u64 = MAX_PEERS as u64 + 1;
+const MAX_RANKS: u64 = MAX_PEERS as u64 + 1;
 /// Time of a round where nothing else is asked for.
 const TIME: Span = Span(500_000_000);
 /// How late a rank may enter where nothing else is asked for: several times what the last look at
@@ -121,7 +121,7 @@ impl PatternRequest for CollectiveRequest {
     fn check(&self, request: &Request) -> Result<(), UsageError> {
         request.refuse_stamps()?;
         request.refuse_schedule()?;
-        within("--nodes", self.ranks(request), 2, MOST_RANKS)?;
+        within("--nodes", self.ranks(request), 2, MAX_RANKS)?;
         let threads = request.threads.iter().any(|threads| *threads > 1);
         ensure!(!threads, "a rank of collective has one thread: use --nodes for more processes");
         for &operation in &self.operations {
@@ -167,8 +167,8 @@ impl PatternSpec for Collective {
 
     fn check_foreign(&self, case: &Case) -> Result<(), String> {
         let nodes = case.topology.ranks.len() as u64;
-        let fits = (2..=MOST_RANKS).contains(&nodes) && case.topology.has_nodes();
-        ensure!(fits, "a collective operation has 2 to {MOST_RANKS} ranks");
+        let fits = (2..=MAX_RANKS).contains(&nodes) && case.topology.has_nodes();
+        ensure!(fits, "a collective operation has 2 to {MAX_RANKS} ranks");
         let one = case.topology.ranks.iter().all(|rank| rank.threads == 1);
         ensure!(one, "a rank of a collective operation has one thread");
         Ok(())
@@ -220,7 +220,7 @@ const OPTIONS: OptionTable = &[
         .default("allreduce")
         .common(),
     OptionDef::count("nodes", "Ranks, each a process of this host, or a list")
-        .limits(2, MOST_RANKS)
+        .limits(2, MAX_RANKS)
         .list()
         .default_note("2, or the hosts")
         .excludes(&["hosts", "hosts-file"])

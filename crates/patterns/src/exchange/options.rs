@@ -1,7 +1,7 @@
 //! The options of an exchange.
 
 use super::file::LONGEST_FILE;
-use super::request::{ExchangeRequest, ListedFile, MOST_NODES};
+use super::request::{ExchangeRequest, ListedFile, MAX_NODES};
 use super::routes::{self, Network};
 use super::slots::Rule;
 use super::spec::{Exchange, MOST_QUEUE, MOST_RECEIVE_QUEUE, Spec};
@@ -21,7 +21,7 @@ const TIME: Span = Span(500_000_000);
 const OPTIONS: OptionTable = &[
     SIZE.default("128KiB"),
     OptionDef::count("nodes", "Nodes, each a process of this host, or a list")
-        .limits(2, MOST_NODES)
+        .limits(2, MAX_NODES)
         .list()
         .default_note("4, or the hosts")
         .excludes(&["hosts", "hosts-file"])
@@ -61,7 +61,7 @@ const OPTIONS: OptionTable = &[
     )
     .heading(SLOTS),
     OptionDef::count("degree", "With --schedule incast: senders, or a list")
-        .limits(1, MOST_NODES - 1)
+        .limits(1, MAX_NODES - 1)
         .list()
         .default_note("all other nodes")
         .heading(SLOTS),

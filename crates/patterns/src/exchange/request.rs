@@ -16,7 +16,7 @@ use wiregauge_plan::written::Misplaced;
 use wiregauge_transport::Operation;
 
 /// Most nodes: by the widest rules each has a connection to every other.
-pub const MOST_NODES: u64 = MAX_PEERS as u64 + 1;
+pub const MAX_NODES: u64 = MAX_PEERS as u64 + 1;
 
 /// A schedule that was written down.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl PatternRequest for ExchangeRequest {
         request.refuse_schedule()?;
         check_size(request)?;
         let nodes = self.nodes(request);
-        within("--nodes", nodes.iter().copied(), 2, MOST_NODES)?;
+        within("--nodes", nodes.iter().copied(), 2, MAX_NODES)?;
         let threads = request.threads.iter().any(|threads| *threads > 1);
         ensure!(!threads, "a node of exchange has one thread: use --nodes for more processes");
         let fits = request.count.is_none();

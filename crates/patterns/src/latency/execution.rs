@@ -2,12 +2,12 @@
 //! the server's memory.
 
 use super::{Latency, one_sided};
-use crate::load::{Echoed, InTurn, send_requests};
+use crate::load::{Echoed, InTurn, ServerTurns, send_requests};
 use crate::prelude::*;
 use wiregauge_measure::agent::connections::Endpoints;
 use wiregauge_measure::loops::compiled::{self, AnyContext, CompiledOverSet};
 use wiregauge_measure::loops::one_sided::memory;
-use wiregauge_measure::loops::waiter::{AnyWaiter, POLLS};
+use wiregauge_measure::loops::waiter::AnyWaiter;
 use wiregauge_transport::endpoint_set::{self, EndpointSet};
 
 impl PatternExecution for Latency {
@@ -67,12 +67,11 @@ fn echo<E: Endpoint, C: Clock>(
     let mut events = Events::default();
     let mut flows: Box<[Flow]> = set.ends.iter().map(Flow::of).collect();
     let mut reads = 0;
-    let mut idle = 0;
     let mut ended = None;
-    let mut sleepy = clock.now() + waiter.spin();
+    let mut turns = ServerTurns::new(&waiter, clock);
     let ended = loop {
         let mut any = false;
-        let sleeps = waiter.sleeps() && (waiter.spin().0 == 0 || clock.now() >= sleepy);
+        let sleeps = turns.may_sleep(&waiter, clock);
         set.look(sleeps, |number, endpoint, sleeps| {
             waiter.attempt(sleeps, endpoint, &mut events);
             any |= events.any();
@@ -95,20 +94,12 @@ fn echo<E: Endpoint, C: Clock>(
             }
             endpoint_set::left(&events, flows[number].outstanding() as u32)
         });
-        idle = if any { 0 } else { idle + 1 };
         if any {
             recorder.handled(reads);
-            sleepy = clock.now() + waiter.spin();
         }
-        if let Some(ended) = ended {
+        turns.looked(any, &waiter, clock);
+        if let Some(ended) = ended.or_else(|| turns.ended(sleeps, gate)) {
             break ended;
-        }
-        if idle >= POLLS || sleeps {
-            idle = 0;
-            let over = gate.expected().map(|_| Ended::Count);
-            if let Some(ended) = gate.is_stopped().then_some(Ended::Stopped).or(over) {
-                break ended;
-            }
         }
     };
     recorder.seen.received = reads;

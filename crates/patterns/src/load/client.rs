@@ -1,7 +1,7 @@
 //! The client of `load`: requests for objects, by a schedule whatever became of the last, or so
 //! many at a time, each when one has been answered. The server is in [`super::server`].
 
-use super::server;
+use super::contents::{Contents, Objects};
 use super::spec::MOST_OUTSTANDING;
 use crate::prelude::*;
 use wiregauge_measure::loops::schedule::Pace;
@@ -139,15 +139,14 @@ pub struct OneServer<'a, E> {
     endpoint: &'a mut E,
     events: Events,
     flow: Flow,
-    /// Objects of the table.
-    objects: u64,
+    objects: Objects,
 }
 
 impl<'a, E: Endpoint> OneServer<'a, E> {
     /// Over an endpoint.
     pub fn over(endpoint: &'a mut E, plan: &Loop, objects: u64) -> OneServer<'a, E> {
         let flow = Flow::through(endpoint, plan);
-        OneServer { endpoint, events: Events::default(), flow, objects }
+        OneServer { endpoint, events: Events::default(), flow, objects: Objects(objects) }
     }
 }
 
@@ -158,7 +157,7 @@ impl<E: Endpoint> RequestPath for OneServer<'_, E> {
             return None;
         }
         let slot = self.flow.slot();
-        server::ask(self.endpoint.payload(slot), sequence, self.objects);
+        self.objects.write(self.endpoint.payload(slot), sequence, plan.check);
         let submit = clock.now();
         if !self.flow.post(self.endpoint, slot, plan.size) {
             return None;
@@ -193,8 +192,8 @@ impl<E: Endpoint> RequestPath for OneServer<'_, E> {
             let receive = clock.now();
             for arrival in events.arrivals() {
                 let message = self.endpoint.payload(arrival.slot);
-                let sequence = message.first_chunk().map_or(u64::MAX, |n| u64::from_le_bytes(*n));
-                let is_other = plan.check && !server::is_answer(message, sequence, self.objects);
+                let sequence = self.objects.sequence(message, u64::MAX);
+                let is_other = plan.check && !self.objects.is_answer(message, sequence);
                 take(sequence, receive, is_other);
             }
         }

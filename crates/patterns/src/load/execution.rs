@@ -2,7 +2,8 @@
 //! server with its table.
 
 use super::client::{self, Clients, OneServer, RequestPath};
-use super::in_turn::{InTurn, Objects};
+use super::contents::Objects;
+use super::in_turn::InTurn;
 use super::server::{self, Store};
 use super::{Load, Spec, shared};
 use crate::prelude::*;

@@ -2,10 +2,11 @@
 //! pool of receive buffers and one of transmit buffers. A request waits in the transport until
 //! there is a receive buffer for it, whichever client sent it.
 
+use super::connections::ServerTurns;
 use super::server::{HEAD_BYTES, Store};
 use super::spec::MOST_BUFFERS;
 use crate::prelude::*;
-use wiregauge_measure::loops::waiter::{AnyWaiter, Busy, POLLS};
+use wiregauge_measure::loops::waiter::{AnyWaiter, Busy};
 use wiregauge_sample::recorder::PoolUse;
 use wiregauge_transport::MOST_EVENTS;
 use wiregauge_transport::endpoint_set::{self, EndpointSet};
@@ -187,32 +188,20 @@ pub(super) fn server<E: Endpoint, C: Clock, const TIMED: bool>(
     let LoopContext { endpoint: set, mut waiter, clock, gate, plan, recorder, .. } = context;
     let scope = Scope { clock, gate, plan };
     let mut pool = SharedPool::of(set, store);
-    let (mut idle, mut sleepy) = (0, clock.now() + waiter.spin());
+    let mut turns = ServerTurns::new(&waiter, clock);
     let ended = loop {
-        let may_sleep = waiter.sleeps() && (waiter.spin().0 == 0 || clock.now() >= sleepy);
+        let may_sleep = turns.may_sleep(&waiter, clock);
         let how = (true, may_sleep && pool.arrived == 0);
         let found = pool.timed::<_, _, _, TIMED>(set, &mut waiter, how, clock);
         if pool.answer::<_, _, TIMED>(set, scope, store) && pool.ended.is_none() {
             break Ended::Stopped;
         }
         if found.any {
-            idle = 0;
             recorder.handled(pool.used.reads);
-            if waiter.spin().0 > 0 {
-                sleepy = clock.now() + waiter.spin();
-            }
-        } else {
-            idle += 1;
         }
-        if let Some(ended) = pool.ended {
+        turns.looked(found.any, &waiter, clock);
+        if let Some(ended) = pool.ended.or_else(|| turns.ended(may_sleep, gate)) {
             break ended;
-        }
-        if idle >= POLLS || may_sleep {
-            idle = 0;
-            let over = gate.expected().map(|_| Ended::Count);
-            if let Some(ended) = gate.is_stopped().then_some(Ended::Stopped).or(over) {
-                break ended;
-            }
         }
     };
     recorder.seen.received = pool.used.reads;

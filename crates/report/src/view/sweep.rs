@@ -5,13 +5,14 @@ use super::figures::{self, Figure};
 use crate::model::{
     Axis, Data, Mark, Plot, Point, Section, Series, Unit, bounds, distinct, fields,
 };
-use crate::number::{bytes, count, interval, pace, short};
+use crate::number::{THOUSANDS, US, bytes, count, interval, pace, short};
 use crate::scale::Scale;
 use std::collections::BTreeSet;
 use wiregauge_base::options::grouped;
 use wiregauge_base::units::counted;
 use wiregauge_figures::record::schema::{RateMetric, Record, Run};
 use wiregauge_figures::view::byte_rate::{self, ByteRateUnit};
+use wiregauge_figures::view::compared::Named;
 use wiregauge_stats::Value;
 use wiregauge_stats::cliff::{self, CLIFF, Cliff};
 
@@ -62,27 +63,38 @@ impl Along {
             Along::Connections => counted(place, "connection"),
         }
     }
-
-    /// Returns all in which runs of different curves differ.
-    fn who(self, run: &Run, sizes: usize) -> String {
-        let case = &run.case;
-        let pace =
-            case.schedule.rate().map_or(String::new(), |rate| format!(" at {}", pace(rate.0)));
-        let other = match (self, case.topology.connections_each()) {
-            (Along::Connections, _) if sizes > 1 => format!(" {}", case.size),
-            (Along::Connections, _) | (Along::Size, 1) => String::new(),
-            (Along::Size, several) => format!(" {several} connections"),
-        };
-        format!("{} {}{pace}{other}", case.transport, case.wait.name())
-    }
 }
 
 /// The curves of a record along one axis.
 struct Curves<'a> {
     record: &'a Record,
     along: Along,
-    /// Different sizes of the record.
-    sizes: usize,
+    /// True where the record's runs have several sizes, patterns, points of a load or threads.
+    differs: Differs,
+}
+
+/// The other properties than transport and wait mode in which runs of a record differ.
+#[derive(Clone, Copy)]
+struct Differs {
+    size: bool,
+    pattern: bool,
+    point: bool,
+    threads: bool,
+}
+
+impl Differs {
+    fn new(record: &Record) -> Differs {
+        Differs {
+            size: differ(record, |run| run.case.size),
+            pattern: differ(record, |run| run.case.pattern.clone()),
+            point: differ(record, |run| run.case.point.clone()),
+            threads: differ(record, |run| run.case.threads()),
+        }
+    }
+}
+
+fn differ<T: Ord>(record: &Record, of_run: impl Fn(&Run) -> T) -> bool {
+    record.runs.iter().map(of_run).collect::<BTreeSet<T>>().len() > 1
 }
 
 /// Returns a section of figures against the size, and one against the number of connections, each
@@ -108,8 +120,7 @@ const MEDIAN: &str = "p50";
 
 impl<'a> Curves<'a> {
     fn new(record: &'a Record, along: Along) -> Curves<'a> {
-        let sizes: BTreeSet<u64> = record.runs.iter().map(|run| run.case.size.0).collect();
-        Curves { record, along, sizes: sizes.len() }
+        Curves { record, along, differs: Differs::new(record) }
     }
 
     fn times(&self) -> Vec<Figure<'a>> {
@@ -135,8 +146,27 @@ impl<'a> Curves<'a> {
         section.filled()
     }
 
+    /// Returns all in which runs of different curves differ.
     fn who(&self, figure: &Figure<'_>) -> String {
-        self.along.who(figure.run, self.sizes)
+        let case = &figure.run.case;
+        let ends = format!("{} {}", case.transport, case.wait.name());
+        if self.along == Along::Size {
+            let pace =
+                case.schedule.rate().map_or(String::new(), |rate| format!(" at {}", pace(rate.0)));
+            return match case.topology.connections_each() {
+                1 => ends + &pace,
+                several => format!("{ends}{pace} {several} connections"),
+            };
+        }
+        let Differs { size, pattern, point, threads } = self.differs;
+        let words = [
+            pattern.then(|| case.pattern.clone()),
+            Some(ends),
+            size.then(|| case.size.to_string()),
+            case.point.clone().filter(|_| point),
+            threads.then(|| counted(u64::from(case.threads()), "thread")),
+        ];
+        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     fn place(&self, figure: &Figure<'_>) -> u64 {
@@ -250,21 +280,21 @@ impl<'a> Curves<'a> {
             _ => ["the message rate", "falls"],
         };
         let places = [group.first(), group.last()].map(|one| one.map_or(0, |one| self.place(one)));
-        let Some(Cliff { before, behind, factor }) = self.cliff(group, scale) else {
+        let Some(Cliff { before, behind, factor, least }) = self.cliff(group, scale) else {
             let [first, last] = places.map(count);
             return format!(
                 "{who}: no cliff is shown from {first} to {last} connections: at no step {what} \
                  {becomes} by a factor of {CLIFF} beyond the intervals."
             );
         };
+        let [first, last] = [before, behind].map(|point| with_error(&point, scale));
         format!(
-            "{who}: cliff between {} and {} connections: {what} {becomes} by a factor of {}, from \
-             {} to {}.",
+            "{who}: cliff between {} and {} connections: {what} {becomes} by a factor of {} (at \
+             least {}), from {first} to {last}.",
             count(before.x as u64),
             count(behind.x as u64),
             short(factor),
-            scale.text(before.value),
-            scale.text(behind.value)
+            short(least)
         )
     }
 
@@ -281,6 +311,16 @@ impl<'a> Curves<'a> {
         let head = format!("run transport_wait figure {column} value low high count");
         Data::new(&head, rows)
     }
+}
+
+/// Returns a figure with its error.
+fn with_error(point: &cliff::Point, scale: Scale) -> String {
+    let (factor, unit) = match scale {
+        Scale::Time => (US, "us"),
+        _ => (THOUSANDS, "k msg/s"),
+    };
+    let cliff::Point { value, interval, .. } = *point;
+    Named { name: String::new(), value, interval }.text(factor, unit)
 }
 
 /// The name of a quantile; a plot of a rate shows no other.

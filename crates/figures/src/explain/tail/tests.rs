@@ -2,6 +2,7 @@
 
 use super::super::tests::{clock, way_over};
 use super::*;
+use wiregauge_host::Owner;
 use wiregauge_plan::Followed;
 use wiregauge_sample::Flags;
 use wiregauge_transport::KernelPath;
@@ -180,13 +181,18 @@ fn messages_after_the_memory_was_full_are_counted_and_not_looked_at() {
 /// Returns an event of TCP while each slow message is on its way: between a look 100 us after it
 /// was sent, and one 1 ms later.
 fn seen(kind: TcpEventKind, amount: u64, is_client: bool) -> Vec<TcpEvent> {
+    seen_of(0, kind, amount, is_client)
+}
+
+/// Returns the same of this thread.
+fn seen_of(thread: u32, kind: TcpEventKind, amount: u64, is_client: bool) -> Vec<TcpEvent> {
     let slow = (0..1000).filter(|number| is_slow(*number)).map(sent);
     slow.map(|at| TcpEvent {
         from_ns: at + 100_000,
         to_ns: at + 1_100_000,
         kind,
         amount,
-        is_client,
+        owner: Owner { is_client, thread },
     })
     .collect()
 }
@@ -203,6 +209,9 @@ fn what_tcp_did_while_a_message_was_on_its_way_is_named_without_a_trace() {
     let resent = seen(TcpEventKind::Resent, 1, true);
     let expected = (Cause::Retransmission, "TCP sent a segment again".to_owned());
     assert_eq!(cause_by_tcp(200e6, &resent), expected);
+    // Of the connection of another thread.
+    let other = seen_of(1, TcpEventKind::Resent, 1, true);
+    assert_eq!(cause_by_tcp(200e6, &other).0, Cause::Unexplained);
     // A message that came and went between two looks may have nothing to do with it.
     assert_eq!(cause_by_tcp(50_000.0, &resent).0, Cause::Unexplained);
     for (is_client, other) in [(true, "server"), (false, "client")] {
