@@ -21,6 +21,7 @@ except ImportError as missing:
     sys.exit(2)
 
 from recompute_curves import curves  # noqa: E402
+from recompute_intervals import t_975  # noqa: E402
 
 TOLERANCE = 1e-9
 WARMUP, LOST, REVERSE, MISSED = 1, 2, 64, 128
@@ -30,33 +31,7 @@ INF = math.inf
 GRID = 256
 
 
-# Student's t and the binomial distribution
-
-
-def incomplete_beta(a, b, x):
-    """Regularised, by Lentz's continued fraction."""
-    if x > (a + 1) / (a + b + 2):
-        return 1 - incomplete_beta(b, a, 1 - x)
-    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front = math.exp(front + a * math.log(x) + b * math.log1p(-x)) / a
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    value = d
-    for m in range(1, 500):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            d, c = 1 / (1 + term * d), 1 + term / c
-            value *= d * c
-    return front * value
-
-
-def t_975(freedom):
-    low, high = 1.0, 13.0
-    for _ in range(60):
-        t = (low + high) / 2
-        above = incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
-        low, high = (t, high) if above > 0.025 else (low, t)
-    return (low + high) / 2
+# The binomial distribution
 
 
 def binomial_bounds(m, p):
@@ -196,16 +171,59 @@ def pair(interval):
     return interval and {"low": interval[0], "high": interval[1]}
 
 
+def typical(values):
+    """Of each round's own figure: that of a typical round, its interval, and how it was found."""
+    many, low = len(values), min(values, default=0)
+    if many < 2:
+        return (values[0] if values else None), None, "one_round"
+    on_logs, finite = low > 0, max(values) < INF
+    scaled = [math.log(v) if on_logs else v for v in sorted(values)] if finite else []
+    gaps = [b - a for a, b in zip(scaled, scaled[1:])]
+    spread = scaled[-1] - scaled[0] if finite else 0
+    if not finite or many >= 6 and max(gaps) > (0.1 + 1.5 / math.sqrt(many)) * spread > 0:
+        bounds = order_statistics(values) if many >= 6 else (-INF, INF)
+        return sorted(values)[(many - 1) // 2], bounds, "median"
+    back = math.exp if on_logs else float
+    middle = sum(scaled) / many
+    squares = sum((v - middle) ** 2 for v in scaled)
+    half = t_975(many - 1) * math.sqrt(squares / (many - 1) / many)
+    bounds = max(back(middle - half), min(low, 0)), back(middle + half)
+    return back(middle), bounds, "geometric_mean" if on_logs else "arithmetic_mean"
+
+
+def level_reach(rounds, share):
+    """How far the level of another round may lie from those of these, on logarithms."""
+    rounds = [np.sort(r) for r in rounds if len(r)]
+    medians = [r[math.ceil(Fraction("0.5") * len(r)) - 1] for r in rounds]
+    if len(rounds) < 2 or min(medians) <= 0 or max(medians) == INF:
+        return 0.0
+    variance, chance = float(np.var(np.log(medians), ddof=1)), 0.0
+    for r in rounds:
+        low, high = within(r, "0.5", min(max(share * len(r), 1), len(r)))
+        if low > 0 and high < INF:
+            chance += (math.log(high / low) / (2 * NORMAL_975)) ** 2
+    excess = variance - chance / len(rounds)
+    many = len(rounds)
+    return t_975(many - 1) * math.sqrt((1 + 1 / many) * excess) if excess > 0 else 0.0
+
+
 def one_quantile(rounds, ordered, of_rounds, p):
-    value, effective = quantile(ordered, p), effective_n(rounds, ordered[math.ceil(
+    of_all, effective = quantile(ordered, p), effective_n(rounds, ordered[math.ceil(
         Fraction(p) * len(ordered)) - 1])
-    inside = outside = None
-    if value is not None:
-        inside, outside = within(ordered, p, effective), between(rounds, ordered, p)
-        if outside and None not in of_rounds:
-            outside = union(outside, order_statistics(of_rounds))
-    return {"p": float(p), "value": value, "interval": pair(union(inside, outside)),
-            "within": pair(inside), "between": pair(outside), "effective_n": effective}
+    inside = within(ordered, p, effective) if of_all is not None else None
+    if of_rounds and None not in of_rounds:
+        value, interval, basis = typical(of_rounds)
+    elif len(of_rounds) < 2:
+        value, interval, basis = of_all, None, "one_round"
+    else:
+        value, interval, basis = of_all, None, "pooled"
+        if value is not None:
+            low, high = union(inside, between(rounds, ordered, p))
+            median = ordered[math.ceil(Fraction("0.5") * len(ordered)) - 1]
+            factor = math.exp(level_reach(rounds, effective_n(rounds, median) / len(ordered)))
+            interval = low / factor if low > 0 else low, high * factor if high > 0 else high
+    return {"p": float(p), "value": value, "interval": pair(interval), "basis": basis,
+            "within": pair(inside), "effective_n": effective}
 
 
 def summary(rounds, threshold):
@@ -217,11 +235,15 @@ def summary(rounds, threshold):
     ends = lambda r: {"min": r[0] if len(r) else None, "max": r[-1] if len(r) else None}
     of_rounds = [{"count": len(r), "quantiles": [quantile(r, p) if len(r) else None for p in P],
                   **ends(r)} for r in rising]
-    (mean, sd), medians = mean_sd(finite), [at(r, "0.5") for r in rising if len(r)]
+    sd, medians = mean_sd(finite)[1], [at(r, "0.5") for r in rising if len(r)]
+    means = [mean_sd(r)[0] for r in rounds]
+    mean, mean_bounds, _ = typical([m for m in means if m is not None])
     spread = lambda r: INF if at(r, "0.25") == INF else at(r, "0.75") - at(r, "0.25")
-    quantiles = [one_quantile(rounds, ordered, [r["quantiles"][i] for r in of_rounds], p)
+    sampled = [r for r in of_rounds if r["count"]]
+    quantiles = [one_quantile(rounds, ordered, [r["quantiles"][i] for r in sampled], p)
                  for i, p in enumerate(P)]
     return {"count": len(every), "lost": len(every) - len(finite), **ends(ordered), "mean": mean,
+            "mean_interval": pair(mean_bounds),
             "max_finite": finite.max() if len(finite) else None, "sd": sd, "quantiles": quantiles,
             "threshold": threshold, "above_threshold": int((every > threshold).sum()),
             "rounds": of_rounds, "sd_between": mean_sd(medians)[1],
@@ -229,16 +251,31 @@ def summary(rounds, threshold):
 
 
 def rate(work):
-    """All work over all time, from pairs of a round's work and its seconds."""
-    total, seconds = sum(w for w, _ in work), sum(s for _, s in work)
-    timed = [(w, s) for w, s in work if s > 0]
-    n, value = len(timed), total / seconds if seconds > 0 else None
-    rates, interval = [w / s for w, s in timed], None
-    if n > 1:
-        squares = sum((w - value * s) ** 2 for w, s in timed)
-        half = t_975(n - 1) * math.sqrt(squares / (n * (n - 1))) / (seconds / n)
-        interval = union((max(value - half, 0), value + half), order_statistics(rates))
-    return {"value": value, "interval": pair(interval), "rounds": rates}
+    """The rate of a typical round, from pairs of a round's work and its seconds."""
+    rates = [w / s for w, s in work if s > 0]
+    value, interval, basis = typical(rates)
+    return {"value": value, "interval": pair(interval), "basis": basis, "rounds": rates}
+
+
+def with_known_error(found, figure, run, instrument):
+    """The same with intervals that have the clocks' bound and what the instrument adds in them."""
+    shares = {"half_rtt": 0.5, "lateness": 0, "post": 0, "jitter": 0}
+    added = shares.get(figure["metric"], 1) * (instrument["overhead_p50_ns"] or 0)
+    added = 0 if run["case"]["transport"] in ("null", "synthetic") else added
+    clock = figure["clock_bound_ns"] or 0
+
+    def widen(interval):
+        if interval:
+            low, high = interval["low"], interval["high"]
+            low = max(low - clock - added, min(low, 0))
+            interval = {"low": low, "high": high + clock}
+        return interval
+
+    for quantile in found["quantiles"]:
+        quantile["interval"] = widen(quantile["interval"])
+        quantile["within"] = widen(quantile["within"])
+    found["mean_interval"] = widen(found["mean_interval"])
+    return {**found, "known_error": {"clock_ns": clock, "instrument_ns": added}}
 
 
 # From samples to durations and work
@@ -266,6 +303,30 @@ def span(stamps):
     """Messages after the first stamp, and seconds from the first to the last."""
     stamps = stamps.dropna()
     return max(len(stamps) - 1, 0), (stamps.max() - stamps.min()) / 1e9 if len(stamps) else 0.0
+
+
+def in_window(case, rows, record):
+    """What was intended, sent and answered in the window of an open loop, each with its length."""
+    (kind, schedule), = case["schedule"].items()
+    gap, random = 1e9 / schedule["rate"], kind in ("poisson", "on_off")
+    rows = rows[rows["intended_ns"].notna()]
+    counted = rows[rows["flags"] & WARMUP == 0]
+    begin = float(counted.groupby("thread")["intended_ns"].min().max())
+    if record["ended"] == "time" and not record["samples_in_histogram_only"]:
+        end = rows["intended_ns"].min() + case["bound"]["time"] - (gap if random else 0)
+    else:
+        end = rows["intended_ns"].max() + (0 if random else gap)
+    if kind == "on_off":
+        period = schedule["on"] + schedule["off"]
+        whole = math.floor((end - begin) / period) * period
+        end = begin + whole if whole > 0 else end
+    inside = lambda x: (x > begin) & (x <= end) if random else (x >= begin) & (x < end)
+    seconds = (end - begin) / 1e9
+    intended = inside(rows["intended_ns"])
+    arrived = inside(rows["receive_ns"])
+    if case["pattern"] in ("oneway", "stream"):
+        arrived = intended & rows["receive_ns"].notna()
+    return [(int(which.sum()), seconds) for which in (intended, inside(rows["submit_ns"]), arrived)]
 
 
 def delivered(rows, stride):
@@ -296,12 +357,14 @@ def pattern_rates(run, rounds):
                 found[name] = rate([(w * case["size"], s) for w, s in work])
         return found
     counted = [rows[rows["flags"] & WARMUP == 0] for rows in rounds]
-    received = [span(rows["receive_ns"]) for rows in counted]
-    found = {"message_rate": rate(received)}
     if isinstance(case["schedule"], dict):
         offered = next(iter(case["schedule"].values()))["rate"]
-        found["offered_rate"] = rate([(offered, 1.0)])
-        found["achieved_rate"] = rate([span(rows["submit_ns"]) for rows in counted])
+        each = [in_window(case, rows, r) for rows, r in zip(rounds, records)]
+        intended, sent, received = ([one[i] for one in each] for i in range(3))
+        found = {"offered_rate": rate(intended), "achieved_rate": rate(sent)}
+    else:
+        received, found = [span(rows["receive_ns"]) for rows in counted], {}
+    found["message_rate"] = rate(received)
     if case["pattern"] == "stream":
         steps = [(len(rows), int((rows["flags"] & MISSED != 0).sum())) for rows in rounds]
         found["ceiling"] = rate([((a - m) / a * offered * case["size"], 1.0) for a, m in steps])
@@ -331,6 +394,24 @@ def of_lengths(rounds, metric, lengths):
     return found[: last + 1]
 
 
+def with_base_error(mean, sizes, each):
+    """The interval of a mean slowdown with that of the medians that it divides by."""
+    if not mean["interval"]:
+        return None
+    shares, bases = [], [s["unloaded"] for s in sizes]
+    for s, base in zip(sizes, bases):
+        times = np.concatenate(each[s["size"]])
+        shares.append(float((times[np.isfinite(times)] / base["p50_ns"]).sum()))
+    known = [(w / sum(shares), b["p50_ns"], b["p50_interval"]) for w, b in zip(shares, bases)
+             if b["p50_interval"]]
+    less = math.hypot(*[w * (1 - p / i["high"]) for w, p, i in known]) * mean["value"]
+    beyond = lambda p, low: p / low - 1 if low > 0 else INF
+    more = math.hypot(*[w * beyond(p, i["low"]) for w, p, i in known]) * mean["value"]
+    value, ends = mean["value"], mean["interval"]
+    return {"low": max(value - math.hypot(value - ends["low"], less), 0),
+            "high": value + math.hypot(ends["high"] - value, more)}
+
+
 def rpc_details(run, rounds, baseline, threshold):
     """Sizes and slowdowns; the figure of the shortest tenth and the slowdown."""
     spec, metric = run["case"]["spec"], run["details"]["metric"]
@@ -340,7 +421,7 @@ def rpc_details(run, rounds, baseline, threshold):
     each = {size: of_lengths(rounds, metric, [size]) for size in lengths}
     total, before, sizes = sum(sum(map(len, e)) for e in each.values()), 0, []
     base = {size: np.sort(np.concatenate(e)) for size, e in baseline.items()}
-    p50 = lambda size: base[size][math.ceil(len(base[size]) / 2) - 1]
+    p50 = lambda size: summary(baseline[size], threshold)["quantiles"][1]["value"]
     shortest, longest = (min(base), max(base)) if base else (None, None)
     link = spec["link"]
     if base and link is None:
@@ -373,7 +454,10 @@ def rpc_details(run, rounds, baseline, threshold):
                 one = one[np.isfinite(one)]
                 both[0] += float((one / s["unloaded"][name]).sum())
                 both[1] += len(one)
-        means.append({"by": by, "mean": rate(sums)})
+        mean = rate(sums)
+        if by == "unloaded_p50":
+            mean["interval"] = with_base_error(mean, sizes, each)
+        means.append({"by": by, "mean": mean})
     if not spec["unloaded"]:
         last = next(i for i, s in enumerate(sizes) if s["share"] >= 0.1)
         short = [durations(r[r["size"].isin(lengths[: last + 1])], metric) for r in rounds]
@@ -432,8 +516,8 @@ def check(folder):
         for figure in run["figures"]:
             series = [durations(rows, figure["metric"]) for rows in rounds]
             series = short if figure["metric"] == "short" else [s for s in series if len(s)]
-            wanted["figures"].append({"metric": figure["metric"],
-                                      "summary": summary(series, threshold)})
+            own = with_known_error(summary(series, threshold), figure, run, record["instrument"])
+            wanted["figures"].append({"metric": figure["metric"], "summary": own})
         numbers, found = differences(label, wanted, run)
         compared, lines = compared + numbers, lines + found
     return compared, lines

@@ -5,6 +5,8 @@ METHOD.md, "Load".
 
 import math
 
+from recompute_intervals import t_975
+
 
 def point(run):
     """What a run says of its offered rate: whether it is known, falls short, power, the bound."""
@@ -22,20 +24,79 @@ def point(run):
         return float(found["value"]), float(both["low"]), float(both["high"])
 
     def is_low(value, messages):
-        chance = 3 / math.sqrt(max(messages, 1)) if kind in ("poisson", "on_off") else 0
-        return value < (0.99 - chance) * schedule["rate"]
+        return value < (0.99 - 1 / max(messages, 1)) * rates["offered_rate"]["value"]
 
     achieved, answers = rates["achieved_rate"]["value"], rates["message_rate"]["interval"]
     is_late = is_low(achieved, counts["sent"])
     answered = counts["received"] >= 0.99 * (counts["sent"] + counts["unsent"])
     piles_up = bool(answers) and is_low(float(answers["high"]), counts["received"])
     unknown = is_late and not counts["held_up"]
-    short, p50 = is_late or not answered or piles_up, bounds(0.5)[2]
+    short, p50 = is_late or not answered or piles_up, bounds(0.5)[0]
     value, low, high = bounds(slo["quantile"] if slo else 0.99)
-    return {"run": run["index"], "offered": schedule["rate"], "short": short,
-            "known": not unknown and not math.isnan(p50),
-            "power": 0 if short or math.isnan(p50) else achieved / p50,
+    number = [q["p"] for q in response["quantiles"]].index(0.5)
+    own = response["quantiles"][number]
+    medians = [r["quantiles"][number] for r in response["rounds"]]
+    sent = rates["achieved_rate"]
+    power = None
+    if not math.isnan(p50):
+        as_rounds = lambda figure, values: figure["basis"] != "pooled" and values
+        power = ratio(figure(own, as_rounds(own, medians)),
+                      figure(sent, as_rounds(sent, sent["rounds"])))
+    return {"run": run["index"], "offered": schedule["rate"], "short": short, "p50": p50,
+            "known": not unknown and not math.isnan(p50), "power": power,
             "value": value, "low": low, "high": math.nan if unknown else high}
+
+
+def figure(found, rounds):
+    """A figure, the ends of its interval on logarithms, and of its rounds mean, error, freedom."""
+    ends = found["interval"] and [float(found["interval"][end]) for end in ("low", "high")]
+    logs = lambda x: math.log(x) if x > 0 else -math.inf
+    rounds = [v for v in rounds or [] if isinstance(v, (int, float))]
+    scatter = None
+    if len(rounds) > 1 and min(rounds) > 0:
+        mean = sum(map(math.log, rounds)) / len(rounds)
+        squares = sum((math.log(v) - mean) ** 2 for v in rounds)
+        scatter = mean, math.sqrt(squares / (len(rounds) - 1) / len(rounds)), len(rounds) - 1
+    return logs(float(found["value"])), ends and [logs(end) for end in ends], scatter
+
+
+def ratio(one, other):
+    """The second figure over the first: its logarithm, and the ends of that."""
+    if one[2] and other[2]:
+        (a, va, fa), (b, vb, fb) = one[2], other[2]
+        va, vb = va * va, vb * vb
+        sums = va * va / fa + vb * vb / fb
+        half = t_975((va + vb) ** 2 / sums if sums else min(fa, fb)) * math.sqrt(va + vb)
+        return b - a, [b - a - half, b - a + half], None
+    a, b = one[0], other[0]
+    if math.isnan(b - a) or math.isinf(a):
+        return None
+    if not one[1] or not other[1]:
+        return b - a, None, None
+    down = math.hypot(max(b - other[1][0], 0), max(one[1][1] - a, 0))
+    up = math.hypot(max(other[1][1] - b, 0), max(a - one[1][0], 0))
+    return b - a, [b - a - down, b - a + up], None
+
+
+def knee_of(points):
+    """The rates whose power is not shown to be below the highest, and where the knee is."""
+    known = [p for p in points if p["known"]]
+    quietest = min((p["p50"] for p in known), default=math.inf)
+    able = [p for p in known if not p["short"] and p["p50"] <= 10 * quietest and p["power"]]
+    if not able or len(known) < 2 or len(points) < 3:
+        return None
+    best = max(able, key=lambda p: (p["power"][0], p["offered"]))
+
+    def is_lower(p):
+        found = ratio(best["power"], p["power"])
+        return bool(found and found[1]) and found[1][1] < 0
+
+    alike = [p for p in able if p is best or not is_lower(p)]
+    edges = alike[0] is known[0], alike[-1] is known[-1]
+    lies = {(True, True): "unresolved", (True, False): "at_most", (False, True): "at_least"}
+    return {"run": best["run"], "offered": best["offered"],
+            "alike": [alike[0]["offered"], alike[-1]["offered"]],
+            "lies": lies.get(edges, "within")}
 
 
 def landmarks(runs):
@@ -43,11 +104,7 @@ def landmarks(runs):
     points = sorted(map(point, runs), key=lambda p: p["offered"])
     slo = runs[0]["case"]["spec"]["slo"]
     at = lambda p, lies: {"run": p["run"], "offered": p["offered"], "lies": lies}
-    known, knee, highest, broken = [p for p in points if p["known"]], None, None, None
-    best = max(range(len(known)), key=lambda i: (known[i]["power"], i), default=None)
-    if best is not None and known[best]["power"] > 0 and len(known) > 1 and len(points) > 2:
-        lies = {0: "at_most", len(known) - 1: "at_least"}.get(best, "within")
-        knee = at(known[best], lies)
+    knee, highest, broken = knee_of(points), None, None
     may = False
     for one in [p for p in points if slo and not math.isnan(p["high"])]:
         if one["short"] or one["low"] >= slo["below"]:

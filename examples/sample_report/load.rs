@@ -8,7 +8,7 @@ use wiregauge::pattern::{load, stream};
 use wiregauge::plan::study::{Graph, GraphKind, Series, Spread, Study};
 use wiregauge::plan::{Case, Schedule, Wait};
 use wiregauge::record::schema::{Figure, Metric, RateFigure, RateMetric, Record, Run};
-use wiregauge::stats::{Interval, Rate, Value};
+use wiregauge::stats::rate::{self, Delivered};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{MessageRate, Span};
 
@@ -78,10 +78,9 @@ fn rate(
     spread: f64,
     rng: &mut ChaCha8Rng,
 ) -> RateFigure {
-    let rounds: Vec<f64> = (0..5).map(|_| value * (1.0 + spread * normal(rng))).collect();
-    let half = 2.0 * spread * value;
-    let interval = Some(Interval { low: Value(value - half), high: Value(value + half) });
-    RateFigure { metric, unit: unit.into(), rate: Rate { value, interval, rounds } }
+    let round = |_| Delivered { work: value * (1.0 + spread * normal(rng)), seconds: 1.0 };
+    let rounds: Vec<Delivered> = (0..5).map(round).collect();
+    RateFigure { metric, unit: unit.into(), rate: rate::rate(&rounds) }
 }
 
 /// Streams of several rates and sizes: fast and large ones miss steps.

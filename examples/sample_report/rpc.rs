@@ -10,7 +10,7 @@ use wiregauge::pattern::rpc::{
 };
 use wiregauge::plan::{Case, Request, Wait};
 use wiregauge::record::schema::{Figure, Metric, Record, Run};
-use wiregauge::stats::Rate;
+use wiregauge::stats::rate::{Delivered, rate};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::MessageRate;
 
@@ -76,7 +76,7 @@ fn fill(run: &mut Run) {
     let metric = if rpc.unloaded { Metric::Rtt } else { Metric::Response };
     run.figures.push(figure(metric, sizes[sizes.len() / 2].summary.clone()));
     run.figures.extend((!rpc.unloaded).then(|| figure(Metric::Short, summary)));
-    let mean = Rate { value: 1.0 + load, interval: None, rounds: vec![1.0 + load] };
+    let mean = rate(&[Delivered { work: 1.0 + load, seconds: 1.0 }]);
     let lengths = Lengths {
         metric,
         short: (!rpc.unloaded).then(|| Short {

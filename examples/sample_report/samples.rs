@@ -6,12 +6,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use wiregauge::plan::Wait;
 use wiregauge::record::schema::{CaseRecord, Figure, RateFigure, Run};
 use wiregauge::sample::{Flags, RoundSamples, Sample};
-use wiregauge::stats::{
-    Interval, Metric, Quantile, Rate, RateMetric, RoundSummary, Summary, Value,
-};
+use wiregauge::stats::rate::{Delivered, rate};
+use wiregauge::stats::{Metric, RateMetric, Summary};
 use wiregauge::transport::TransportKind;
-
-const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 
 /// Median, spread (of the logarithm) and share of slow ones of a made-up transport.
 fn behaviour(case: &CaseRecord) -> (f64, f64, f64) {
@@ -113,58 +110,8 @@ fn latencies(round: &RoundSamples, scale: f64) -> Vec<f64> {
     .collect()
 }
 
-fn quantile(sorted: &[f64], p: f64) -> Quantile {
-    let n = sorted.len() as f64;
-    let rank = |x: f64| Value(sorted[(x.ceil().max(1.0).min(n) - 1.0) as usize]);
-    let effective = n / 3.0;
-    let enough = n >= 10.0 / (1.0 - p).min(p);
-    let half = 1.96 * n * (p * (1.0 - p) / effective).sqrt();
-    let low = rank(p * n - half);
-    let beyond = p * n + half > n;
-    let high = if beyond { Value(f64::INFINITY) } else { rank(p * n + half) };
-    let interval = enough.then_some(Interval { low, high });
-    Quantile {
-        p,
-        value: enough.then(|| rank(p * n)),
-        interval,
-        within: interval,
-        between: None,
-        effective_n: effective,
-    }
-}
-
 pub fn summarise(rounds: &[Vec<f64>]) -> Summary {
-    let mut all: Vec<f64> = rounds.iter().flatten().copied().collect();
-    all.sort_unstable_by(f64::total_cmp);
-    let finite: Vec<f64> = all.iter().copied().filter(|v| v.is_finite()).collect();
-    let mean = finite.iter().sum::<f64>() / finite.len() as f64;
-    let square: f64 = finite.iter().map(|v| (v - mean).powi(2)).sum();
-    let of_round = |r: &Vec<f64>| {
-        let mut sorted = r.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        RoundSummary {
-            count: sorted.len() as u64,
-            quantiles: QUANTILES.iter().map(|p| quantile(&sorted, *p).value).collect(),
-            min: Value(sorted[0]),
-            max: Value(sorted[sorted.len() - 1]),
-            mean: sorted.iter().filter(|v| v.is_finite()).sum::<f64>() / sorted.len() as f64,
-        }
-    };
-    Summary {
-        count: all.len() as u64,
-        lost: (all.len() - finite.len()) as u64,
-        min: Value(all[0]),
-        max: Value(all[all.len() - 1]),
-        max_finite: Value(finite[finite.len() - 1]),
-        mean,
-        sd: (square / (finite.len() as f64 - 1.0)).sqrt(),
-        quantiles: QUANTILES.iter().map(|p| quantile(&all, *p)).collect(),
-        threshold: 100_000.0,
-        above_threshold: all.iter().filter(|v| **v > 100_000.0).count() as u64,
-        rounds: rounds.iter().map(of_round).collect(),
-        sd_between: None,
-        iqr_within: 0.0,
-    }
+    wiregauge::stats::summarize(rounds, 100_000.0)
 }
 
 fn rates(case: &CaseRecord, rng: &mut ChaCha8Rng) -> Vec<RateFigure> {
@@ -172,12 +119,8 @@ fn rates(case: &CaseRecord, rng: &mut ChaCha8Rng) -> Vec<RateFigure> {
     let rounds: Vec<f64> =
         (0..ROUNDS).map(|_| 3.1e9 / median * (1.0 + 0.02 * normal(rng))).collect();
     let figure = |metric, unit: &str, scale: f64| {
-        let rounds: Vec<f64> = rounds.iter().map(|r| r * scale).collect();
-        let value = ROUNDS as f64 / rounds.iter().map(|r| 1.0 / r).sum::<f64>();
-        let sd = rounds.iter().map(|r| (r - value).powi(2)).sum::<f64>() / 4.0;
-        let half = 2.776 * (sd / 5.0).sqrt();
-        let interval = Interval { low: Value(value - half), high: Value(value + half) };
-        let rate = Rate { value, interval: Some(interval), rounds };
+        let delivered = rounds.iter().map(|r| Delivered { work: r * scale, seconds: 1.0 });
+        let rate = rate(&delivered.collect::<Vec<_>>());
         RateFigure { metric, unit: unit.to_owned(), rate }
     };
     vec![

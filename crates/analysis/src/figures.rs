@@ -2,6 +2,7 @@
 
 use super::counts::add;
 use super::pattern::{Completion, PatternAnalysis, RoundSeen, RunSoFar};
+use super::rates::Rates;
 use super::threads::{self, ended};
 use super::{client_hosts, overhead, stalls};
 use crate::result::RoundResult;
@@ -23,7 +24,7 @@ use wiregauge_sample::recorder::Beyond;
 use wiregauge_stats::knee::Point;
 use wiregauge_stats::metric::durations;
 use wiregauge_stats::rate::{rate, rounds_needed};
-use wiregauge_stats::{Interval, Metric, Summary, summarize, summarize_live};
+use wiregauge_stats::{Interval, KnownError, Metric, Summary, summarize, summarize_live};
 use wiregauge_transport::{Role, Wait};
 
 /// What was seen of a round.
@@ -287,6 +288,8 @@ impl RunSoFar {
         self.warn(&figures, &rates, plan);
         // The null transport shows the overhead itself, and simulated time has none.
         let is_real = !self.case.transport.descriptor().one_process;
+        let added_by = Some(instrument).filter(|_| is_real);
+        figures.iter_mut().for_each(|figure| add_known_error(figure, added_by));
         let first = figures.first().filter(|_| is_real);
         self.warnings.extend(first.and_then(|figure| overhead::below(figure, instrument)));
         let (stalls, notes) = stalls::of_run(std::mem::take(&mut self.stalls));
@@ -295,7 +298,10 @@ impl RunSoFar {
         let compared = client_hosts::compare(&mut client_hosts, &figures, &completion.rates);
         self.warnings.extend(compared.into_iter().chain(completion.warnings));
         let run = self.without_rounds(plan);
-        figures.extend(completion.figures);
+        for mut figure in completion.figures {
+            add_known_error(&mut figure, added_by);
+            figures.push(figure);
+        }
         rates.extend(completion.rates);
         let complete = self.is_complete();
         let stopped = match &self.stop {
@@ -321,16 +327,26 @@ impl RunSoFar {
     /// What a point of a curve over load says; `None`: it has no schedule.
     pub fn point(&self, bounded: f64) -> Option<Point> {
         let summary = self.summary(Metric::Response, f64::INFINITY);
-        let achieved = rate(&self.work.posted).value;
-        let (answers, requests) = (rate(&self.work.delivered), self.counts.requests());
+        let Rates { offered, posted, delivered } = &self.work;
+        let rates = [offered, posted, delivered].map(|work| rate(work));
+        let requests = self.counts.requests();
         let schedule = self.case.schedule;
-        Point::new(schedule, achieved, Some(&answers), requests, Some(&summary), bounded)
+        Point::new(schedule, rates.each_ref().map(Some), requests, Some(&summary), bounded)
     }
 
     /// Messages per second that were answered.
     pub fn capacity(&self) -> f64 {
         rate(&self.work.delivered).value
     }
+}
+
+/// Adds to the intervals of a figure what is known to be wrong with its samples: by their clocks,
+/// and by an instrument that adds something.
+fn add_known_error(figure: &mut Figure, instrument: Option<&Instrument>) {
+    let instrument_ns =
+        instrument.map_or(0.0, |instrument| overhead::added_ns(figure.metric, instrument));
+    let known = KnownError { clock_ns: figure.clock_bound_ns.unwrap_or(0.0), instrument_ns };
+    figure.summary = figure.summary.clone().with_known_error(known);
 }
 
 /// How far an interval reaches from its value, as a share of it, or why there is no such share.

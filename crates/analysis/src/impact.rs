@@ -1,7 +1,6 @@
 //! What a case suffers from others that run beside it: the factor of each figure, and whether the
 //! others ran all the time.
 
-use statrs::statistics::{Data, Median};
 use std::collections::BTreeSet;
 use wiregauge_base::units::quantile_name;
 use wiregauge_base::warning::Warning;
@@ -9,9 +8,7 @@ use wiregauge_figures::record::schema::{
     Factor, ImpactFigures, Record, RecordedWarning, Round, Run,
 };
 use wiregauge_plan::Impact;
-use wiregauge_stats::compare::{self, Found};
-use wiregauge_stats::quantile::median_interval;
-use wiregauge_stats::rate::{Delivered, rate};
+use wiregauge_stats::compare::{self, Estimate};
 use wiregauge_stats::{Summary, Value};
 use wiregauge_transport::Role;
 
@@ -124,49 +121,33 @@ fn factors(alone: &Run, under: &Run) -> Vec<Factor> {
         let name = figure.metric.name();
         let both = [&figure.summary, other];
         for p in QUANTILES {
-            found.push(factor(name, &quantile_name(p), both.map(|one| quantile(one, p))));
+            found.push(factor(name, &quantile_name(p), both.map(|one| one.estimate(p))));
         }
         found.push(factor(name, "mean", both.map(mean)));
         found.push(factor(name, "round_max", both.map(round_max)));
     }
     for own in &alone.rates {
         let Some(other) = under.rate(own.metric) else { continue };
-        let of = |rate: &wiregauge_stats::Rate| {
-            (!rate.value.is_nan()).then_some((rate.value, rate.interval))
-        };
-        found.push(factor(own.metric.name(), "rate", [of(&own.rate), of(other)]));
+        found.push(factor(own.metric.name(), "rate", [own.rate.estimate(), other.estimate()]));
     }
     found
 }
 
-fn quantile(summary: &Summary, p: f64) -> Found {
-    let found = summary.quantile(p)?;
-    Some((found.value?.0, found.interval))
+/// Returns the mean of a typical round's finite samples.
+pub fn mean(summary: &Summary) -> Option<Estimate> {
+    let rounds = summary.rounds.iter().map(|round| round.mean);
+    Estimate::of_rounds(&rounds.filter(|mean| mean.is_finite()).collect::<Vec<f64>>())
 }
 
-/// The mean of the finite samples, with the interval of a ratio over the rounds (their sums over
-/// their counts).
-pub fn mean(summary: &Summary) -> Found {
-    let rounds = summary.rounds.iter().filter(|round| round.mean.is_finite());
-    let sum = |round: &wiregauge_stats::RoundSummary| {
-        let count = round.count as f64;
-        Delivered { work: round.mean * count, seconds: count }
-    };
-    let interval = rate(&rounds.map(sum).collect::<Vec<_>>()).interval;
-    (!summary.mean.is_nan()).then_some((summary.mean, interval))
-}
-
-/// The median of the rounds' maxima, with the interval of a median.
-fn round_max(summary: &Summary) -> Found {
-    let maxima = summary.rounds.iter().map(|round| round.max.0).filter(|max| !max.is_nan());
-    let maxima: Vec<f64> = maxima.collect();
-    let interval = median_interval(&maxima);
-    (!maxima.is_empty()).then(|| (Data::new(maxima).median(), interval))
+/// Returns the maximum of a typical round.
+fn round_max(summary: &Summary) -> Option<Estimate> {
+    let maxima = summary.rounds.iter().map(|round| round.max.0);
+    Estimate::of_rounds(&maxima.filter(|max| !max.is_nan()).collect::<Vec<f64>>())
 }
 
 /// The second figure over the first. Its interval is that of their logarithms' difference
 /// ([`compare::difference`]), exponentiated.
-fn factor(metric: &str, of: &str, [alone, under]: [Found; 2]) -> Factor {
+fn factor(metric: &str, of: &str, [alone, under]: [Option<Estimate>; 2]) -> Factor {
     let found = compare::figures(alone, under);
     let compared = found.as_ref().ok();
     let above = |value: Value| Value(value.0 + 1.0);
@@ -174,8 +155,8 @@ fn factor(metric: &str, of: &str, [alone, under]: [Found; 2]) -> Factor {
     Factor {
         metric: metric.to_owned(),
         of: of.to_owned(),
-        alone: alone.map(|(value, _)| Value(value)),
-        under: under.map(|(value, _)| Value(value)),
+        alone: alone.map(|found| Value(found.value)),
+        under: under.map(|found| Value(found.value)),
         factor: compared.and_then(|found| found.relative).map(above),
         interval: interval
             .map(|both| wiregauge_stats::Interval { low: above(both.low), high: above(both.high) }),

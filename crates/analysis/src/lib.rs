@@ -24,3 +24,4 @@ pub mod stalls;
 pub mod start;
 pub mod threads;
 pub mod warnings;
+pub mod window;

@@ -54,15 +54,27 @@ fn nearest_rank(sorted: &[f64], p: f64) -> Option<f64> {
     sorted.get((rank as usize).checked_sub(1)?).copied()
 }
 
+/// Returns what the instrument adds to a metric, as a share of what it adds to a round trip: that
+/// of half of one is half. What lies within the loop, and differences of latencies, have nothing of
+/// it.
+fn share(metric: Metric) -> f64 {
+    match metric {
+        Metric::HalfRtt => 0.5,
+        Metric::Lateness | Metric::Post | Metric::Jitter => 0.0,
+        _ => 1.0,
+    }
+}
+
+/// Returns what the instrument adds to the latencies of a metric, in ns.
+pub fn added_ns(metric: Metric, instrument: &Instrument) -> f64 {
+    let added_ns = share(metric) * instrument.overhead_p50_ns;
+    if added_ns.is_finite() { added_ns } else { 0.0 }
+}
+
 /// Warns of a median that what the instrument adds could explain alone. Half of a round trip has
 /// half of it.
 pub fn below(figure: &Figure, instrument: &Instrument) -> Option<Warning> {
-    let error_ns = match figure.metric {
-        Metric::HalfRtt => instrument.error_ns / 2.0,
-        // These lie within the loop or are differences of latencies.
-        Metric::Lateness | Metric::Post | Metric::Jitter => return None,
-        _ => instrument.error_ns,
-    };
+    let error_ns = Some(share(figure.metric)).filter(|share| *share > 0.0)? * instrument.error_ns;
     let p50_ns = figure.summary.quantile(0.5)?.value?.0;
     let metric = figure.metric.name();
     (p50_ns <= error_ns).then_some(Warning::BelowOverhead { metric, p50_ns, error_ns })

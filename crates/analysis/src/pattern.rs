@@ -86,7 +86,7 @@ pub trait PatternAnalysis: PatternExecution {
 
     /// What a round posted and delivered. Asked for where there are rates.
     fn work(&self, round: &RoundSeen<'_>) -> Work {
-        Work::of_messages(round)
+        Work::of_messages(round, self.arrivals(round.case))
     }
 
     /// The rates of a run so far, the one that answers the question first.

@@ -1,6 +1,7 @@
 //! Rates of a run: what its rounds posted and delivered, and in what time.
 
-use super::counts::{RoundSeen, between};
+use super::counts::{Arrivals, RoundSeen, between};
+use super::window::RateWindow;
 use wiregauge_figures::record::schema::RateFigure;
 use wiregauge_plan::Schedule;
 use wiregauge_sample::Flags;
@@ -10,6 +11,8 @@ use wiregauge_stats::rate::{Delivered, rate};
 /// What each round posted and delivered, in messages.
 #[derive(Default)]
 pub struct Rates {
+    /// Intended by a schedule.
+    pub offered: Vec<Delivered>,
     /// Arrived or came back.
     pub delivered: Vec<Delivered>,
     /// Sent.
@@ -18,6 +21,8 @@ pub struct Rates {
 
 /// What one round posted and delivered, in messages.
 pub struct Work {
+    /// Intended; `None` without a schedule.
+    pub offered: Option<Delivered>,
     /// Sent; `None` where it is not asked for.
     pub posted: Option<Delivered>,
     /// Arrived or came back.
@@ -25,8 +30,19 @@ pub struct Work {
 }
 
 impl Work {
-    /// Of a round whose samples are single messages.
-    pub fn of_messages(seen: &RoundSeen<'_>) -> Work {
+    /// Returns that of a round whose samples are single messages, of which this end sees those that
+    /// arrive: of an open loop in its window, of a closed one from the first stamp to the last.
+    pub fn of_messages(seen: &RoundSeen<'_>, arrivals: Arrivals) -> Work {
+        match RateWindow::new(seen) {
+            Some(window) => {
+                let [offered, posted, delivered] = window.work(seen, arrivals);
+                Work { offered: Some(offered), posted: Some(posted), delivered }
+            }
+            None => Work::of_closed_loop(seen),
+        }
+    }
+
+    fn of_closed_loop(seen: &RoundSeen<'_>) -> Work {
         let (counts, samples) = (&seen.round.counts, &seen.samples.samples);
         let counted = || samples.iter().filter(|sample| !sample.flags.has(Flags::WARMUP));
         let (posted, delivered) = match seen.round.samples_in_histogram_only {
@@ -41,25 +57,27 @@ impl Work {
                 (all(counts.sent), all(counts.received))
             }
         };
-        Work { posted: Some(posted), delivered }
+        Work { offered: None, posted: Some(posted), delivered }
     }
 }
 
 impl Rates {
     /// Takes what a round did.
     pub fn add(&mut self, work: Work) {
+        self.offered.extend(work.offered);
         self.posted.extend(work.posted);
         self.delivered.push(work.delivered);
     }
 
-    /// Messages per second: delivered in a closed loop; offered, achieved and delivered where a
-    /// schedule sets the times.
+    /// Returns messages per second: delivered in a closed loop; offered, achieved and delivered
+    /// where a schedule sets the times.
     pub fn figures(&self, schedule: Schedule) -> Vec<RateFigure> {
         let delivered = figure(RateMetric::MessageRate, "msg/s", &self.delivered, 1.0);
-        let Some(offered) = schedule.rate() else { return vec![delivered] };
-        let offered = [Delivered { work: offered.0, seconds: 1.0 }];
+        if !schedule.is_open() {
+            return vec![delivered];
+        }
         vec![
-            figure(RateMetric::OfferedRate, "msg/s", &offered, 1.0),
+            figure(RateMetric::OfferedRate, "msg/s", &self.offered, 1.0),
             figure(RateMetric::AchievedRate, "msg/s", &self.posted, 1.0),
             delivered,
         ]
@@ -101,7 +119,7 @@ mod tests {
             let (samples, round) = (&samples, &round);
             let seen =
                 RoundSeen { case: &case, samples, round, client: &[], server: &[], server_time };
-            let Work { posted, delivered } = Work::of_messages(&seen);
+            let Work { posted, delivered, .. } = Work::of_messages(&seen, Arrivals::AtClient);
             [posted.unwrap(), delivered].map(|Delivered { work, seconds }| (work, seconds))
         };
         // Three after the warm-up: two since the first, submitted within 2 s and received within 3.

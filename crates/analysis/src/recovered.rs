@@ -9,7 +9,7 @@ use wiregauge_figures::record::journal::{Saved, SavedRound};
 use wiregauge_figures::record::schema::{Counts, Figure, Record, RecordedWarning, Run};
 use wiregauge_sample::RoundSamples;
 use wiregauge_stats::metric::durations;
-use wiregauge_stats::{Metric, summarize};
+use wiregauge_stats::{KnownError, Metric, summarize};
 
 /// Durations of each metric, a vector a round.
 pub type Series = BTreeMap<Metric, Vec<Vec<f64>>>;
@@ -120,8 +120,10 @@ pub fn finish(run: &mut Run, series: &Series, threshold_ns: f64, planned: u32) -
     }
     let bound_ns = run.widest_clock().map(|clock| clock.bound_ns);
     let figure = |(metric, series): (&Metric, &Vec<Vec<f64>>)| {
-        let summary = summarize(series, threshold_ns);
         let clock_bound_ns = bound_ns.filter(|_| metric.is_between_ends());
+        let clock_ns = clock_bound_ns.unwrap_or(0.0);
+        let known = KnownError { clock_ns, ..KnownError::default() };
+        let summary = summarize(series, threshold_ns).with_known_error(known);
         let p50 = summary.quantile(0.5).and_then(|quantile| quantile.value);
         // As at the end of a run: a figure below its clock-error bound is dropped.
         let is_above = clock_bound_ns.is_none_or(|bound| p50.is_some_and(|p50| p50.0 > bound));

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use wiregauge_base::units::MessageRate;
 use wiregauge_plan::Slo;
-use wiregauge_stats::knee::{Bracket, Found, Point, highest, knee};
+use wiregauge_stats::knee::{Bracket, Found, Knee, Point, highest, knee};
 
 /// Shares of the server's capacity that the first points offer.
 const GRID: [f64; 9] = [0.05, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3];
@@ -46,19 +46,21 @@ pub fn next(points: &[Point], slo: Option<Slo>) -> Vec<f64> {
         (high / low > CLOSE).then(|| rounded((low * high).sqrt()))
     };
     if let Some(knee) = knee(points) {
-        let at = points[knee.at].offered;
+        let at = points[knee.best].offered;
         let lower = rates.iter().copied().rfind(|rate| *rate < at);
         let higher = rates.iter().copied().find(|rate| *rate > at);
         wanted.extend(between(lower, Some(at)));
         wanted.extend(between(Some(at), higher));
-        wanted.extend(beyond(knee, points, &rates));
+        let Knee { lowest, highest, bracket, .. } = knee;
+        let edge = if bracket == Bracket::AtMost { lowest } else { highest };
+        wanted.extend(beyond(Found { at: edge, bracket }, points, &rates));
     }
     if let Some(found) = slo.and_then(|slo| highest(points, slo)) {
         let kept = points[found.at].offered;
         let broken = rates.iter().copied().find(|rate| *rate > kept);
         match found.bracket {
             // Even the lowest is too much.
-            Bracket::AtMost => {}
+            Bracket::AtMost | Bracket::Unresolved => {}
             Bracket::Within | Bracket::AtLeast => wanted.extend(between(Some(kept), broken)),
         }
         wanted.extend(beyond(found, points, &rates));
@@ -90,6 +92,8 @@ fn rounded(rate: f64) -> f64 {
 mod tests {
     use super::*;
     use wiregauge_base::units::Span;
+    use wiregauge_stats::compare::Estimate;
+    use wiregauge_stats::{Interval, Value};
 
     #[test]
     fn what_follows_from_runs_at_the_same_time_is_at_the_same_time() {
@@ -99,6 +103,10 @@ mod tests {
         // Of the second only one point follows.
         let added = BTreeMap::from([(0, vec![6, 7]), (1, vec![8]), (2, vec![9, 10])]);
         assert_eq!(together(&[vec![0, 1, 2]], &added), [vec![6, 8, 9], vec![7, 10]]);
+    }
+
+    fn exactly(value: f64) -> Estimate {
+        (value, Some(Interval { low: Value(value), high: Value(value) })).into()
     }
 
     /// A server of one queue (M/M/1) that takes 1 us for a request: the power is highest at half.
@@ -111,9 +119,9 @@ mod tests {
         let falls_short = achieved < offered;
         Point {
             offered,
-            achieved,
+            achieved: exactly(achieved),
             falls_short,
-            p50_ns,
+            p50: Some(exactly(p50_ns)),
             bounded_ns,
             bounded_from_ns: bounded_ns,
             bounded_value_ns: bounded_ns,
@@ -132,7 +140,7 @@ mod tests {
     #[test]
     fn the_knee_of_a_queue_is_found_where_theory_puts_it() {
         let points = search(None);
-        let found = points[knee(&points).unwrap().at].offered;
+        let found = points[knee(&points).unwrap().best].offered;
         assert!((found / 5e5 - 1.0).abs() < 0.05, "{found}");
         assert!(points.len() <= 9 + 2 * MOST_PASSES as usize);
         assert!(points.windows(2).all(|pair| pair[0].offered != pair[1].offered));
@@ -204,9 +212,9 @@ mod tests {
     #[test]
     fn a_point_where_the_generator_was_the_limit_is_no_knee() {
         let mut points: Vec<Point> = grid(1e6).into_iter().map(mm1).collect();
-        let first = knee(&points).unwrap().at;
+        let first = knee(&points).unwrap().best;
         points[first].generator_bound = true;
-        assert_ne!(knee(&points).unwrap().at, first);
+        assert_ne!(knee(&points).unwrap().best, first);
         points.iter_mut().for_each(|point| point.generator_bound = true);
         assert_eq!((knee(&points), next(&points, None)), (None, vec![]));
     }

@@ -17,6 +17,8 @@ const MOST: usize = 3;
 const LOOKED_AT: usize = 1 << 14;
 /// An end that waited for this share of a gap or more may have caused it ...
 const WAITED: f64 = 0.9;
+/// ... unless it waited for more than this many times as long in its round, ...
+const MAX_WAITED: f64 = 2.0;
 /// ... and one that waited for less than this has not.
 const NOT_WAITED: f64 = 0.5;
 
@@ -163,7 +165,8 @@ fn stall(span: Span, round: &Round, is_real: bool) -> Stall {
 /// What the times for which both ends waited for a CPU, in the whole round, say of a gap.
 fn cause(length_ns: f64, client: Option<f64>, server: Option<f64>) -> StallCause {
     let Some((client, server)) = client.zip(server) else { return StallCause::Unknown };
-    let may = |waited_ns: f64| waited_ns >= WAITED * length_ns;
+    // Who waited for much longer than the gap did so elsewhere, too: whether in it is not known.
+    let may = |waited_ns: f64| (WAITED..=MAX_WAITED).contains(&(waited_ns / length_ns));
     let has_not = |waited_ns: f64| waited_ns < NOT_WAITED * length_ns;
     match (may(client), may(server)) {
         (true, true) => StallCause::BothWaited,
@@ -239,6 +242,9 @@ mod tests {
         // Half of it on one side proves nothing, nor does a kernel that does not count.
         let unknown = [format!("{at}: the kernel's counters do not show why")];
         assert_eq!(said(&one, &round(5e6, 0.0)), unknown);
+        // Waits of a whole round that are 25 times as long as the gap are not of the gap.
+        assert_eq!(said(&one, &round(1.5e8, 1.7e8)), unknown);
+        assert_eq!(said(&one, &round(1.5e8, 0.0)), unknown);
         let uncounted = Round { client: Usage::default(), ..round(0.0, 0.0) };
         assert_eq!(said(&one, &uncounted), unknown);
         assert!(said(&samples(&[]), &round(0.0, 7e6)).is_empty());

@@ -34,29 +34,44 @@ pub fn spread_ns<'a>(begins: impl Iterator<Item = &'a Begin>) -> f64 {
     (last - first).max(0.0)
 }
 
+/// Returns how each thread of a role began that was told an instant and has a known clock.
+fn begins<'c>(
+    finished: &RoundResult,
+    role: Role,
+    clock_of: impl Fn(Option<u32>) -> Option<End<'c>>,
+) -> Vec<Begin> {
+    let mut found = Vec::new();
+    for (number, part) in (0..).zip(finished.threads_of(role)) {
+        let span = part.outcome.as_ref().map(|outcome| outcome.span);
+        if let Some(((agreed, end), (began, _))) = finished.start.zip(clock_of(part.host)).zip(span)
+        {
+            let begin = begin(agreed, end.time.local(began), end);
+            found.push(Begin { number, host: part.host, ..begin });
+        }
+    }
+    found
+}
+
 /// How each of these rounds began, by what is known of the clocks of the hosts now that they are
 /// over; `None` where no instant was agreed.
 pub fn of_rounds<'c>(
     finished: &[Result<RoundResult, Fault>],
     clock_of: impl Fn(Option<u32>) -> Option<End<'c>>,
 ) -> Vec<Option<Start>> {
-    let one = |finished: &Result<RoundResult, Fault>| {
-        let finished = finished.as_ref().ok()?;
-        let agreed = finished.start?;
-        let of = |role: Role| {
-            let parts = (0..).zip(finished.threads_of(role));
-            let begins = parts.filter_map(|(number, part)| {
-                let end = clock_of(part.host)?;
-                let (began, _) = part.outcome.as_ref()?.span;
-                let begin = begin(agreed, end.time.local(began), end);
-                Some(Begin { number, host: part.host, ..begin })
-            });
-            begins.max_by(|a, b| a.late_ns.total_cmp(&b.late_ns))
-        };
-        Some(Start { client: of(Role::Client), server: of(Role::Server), spread_ns: 0.0 })
-    };
-    let mut starts: Vec<Option<Start>> = finished.iter().map(one).collect();
-    let spread_ns = spread_ns(starts.iter().flatten().flat_map(Start::begins));
+    // Of every thread and node, and not of the latest alone.
+    let mut all: Vec<Begin> = Vec::new();
+    let mut starts: Vec<Option<Start>> = Vec::new();
+    for finished in finished {
+        let agreed = finished.as_ref().ok().filter(|finished| finished.start.is_some());
+        starts.push(agreed.map(|finished| {
+            let both = [Role::Client, Role::Server].map(|role| begins(finished, role, &clock_of));
+            all.extend(both.iter().flatten());
+            let [client, server] = both
+                .map(|begins| begins.into_iter().max_by(|a, b| a.late_ns.total_cmp(&b.late_ns)));
+            Start { client, server, spread_ns: 0.0 }
+        }));
+    }
+    let spread_ns = spread_ns(all.iter());
     starts.iter_mut().flatten().for_each(|start| start.spread_ns = spread_ns);
     starts
 }

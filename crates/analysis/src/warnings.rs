@@ -73,7 +73,9 @@ impl RunSoFar {
             found.extend(of_series(first.metric, series, tests));
         }
         found.extend(self.few_rounds());
-        found.extend(rates.first().and_then(|figure| of_rate(figure.metric, &figure.rate)));
+        found.extend(
+            rates.first().into_iter().flat_map(|figure| of_rate(figure.metric, &figure.rate)),
+        );
         found.extend(self.threads_not_concurrent().or_else(|| self.no_rate(rates)));
         found.extend(missing(&self.counts, figures.first().map_or(0, |f| f.summary.lost)));
         let count = self.counts.corrupt;
@@ -228,7 +230,7 @@ impl RunSoFar {
         };
         if let (Some(offered), Some(achieved)) =
             (value(RateMetric::OfferedRate), value(RateMetric::AchievedRate))
-            && falls_short(self.case.schedule, achieved, self.counts.sent)
+            && falls_short(offered, achieved, self.counts.sent)
             && self.counts.held_up == 0
         {
             found.push(Warning::GeneratorBound { offered, achieved });

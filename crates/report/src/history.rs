@@ -9,6 +9,7 @@ use serde::Serialize;
 use wiregauge_base::options::each_once;
 use wiregauge_figures::record::schema::Run;
 use wiregauge_stats::change::{change_points, level_change};
+use wiregauge_stats::compare::Estimate;
 use wiregauge_stats::limit::Figure;
 use wiregauge_stats::{Interval, Value};
 
@@ -96,7 +97,7 @@ impl Series {
     fn new(entries: &[Entry], label: &str, figure: Figure) -> Series {
         let found = entries.iter().filter_map(|entry| {
             let run = entry.side.record.runs.iter().find(|run| run.label == label)?;
-            let (value, interval) = figure.of(run)?;
+            let Estimate { value, interval, .. } = figure.estimate(run)?;
             let started = entry.side.record.started.clone();
             let directory = entry.directory.clone();
             // Levels are of logarithms: what is lost or nothing has none.

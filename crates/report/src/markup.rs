@@ -98,7 +98,7 @@ fn words(cell: &Cell, with_interval: bool) -> String {
         Cell::NotComputed => "not computed".into(),
         Cell::Figure(figure) => {
             let weak = if figure.is_weak { "!" } else { "" };
-            let value = format!("{}{weak}", figure_text(figure));
+            let value = format!("{}{}{weak}", figure_text(figure), figure.sign());
             match figure.interval.filter(|_| with_interval) {
                 Some(both) => {
                     let both = number::interval_on_page(figure.value.0, both, figure.scale);

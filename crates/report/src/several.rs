@@ -241,12 +241,9 @@ fn table(lines: Vec<Line<'_>>) -> Option<Table> {
 impl Line<'_> {
     fn of_quantile(&self, p: f64) -> Cell {
         let metric = headline(self.run);
-        let of = |run: &Run| {
-            let found = run.summary(metric?)?.quantile(p)?;
-            Some((found.value?.0, found.interval))
-        };
-        let baseline = self.baseline.map(of);
-        baseline.map_or(Cell::None, |a| compare::figures(a, of(self.run)).map_or(Cell::None, shown))
+        let Some(baseline) = self.baseline else { return Cell::None };
+        let [a, b] = [baseline, self.run].map(|run| run.summary(metric?)?.estimate(p));
+        compare::figures(a, b).map_or(Cell::None, shown)
     }
 
     fn of_rate(&self, metric: RateMetric) -> Cell {

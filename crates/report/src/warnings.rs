@@ -1,6 +1,7 @@
 //! The warnings of a record for a reader: the worst first, those of one kind together.
 
 use super::model::{Cell, Source, Table};
+use crate::curves::headline;
 use std::cmp::Reverse;
 use wiregauge_base::options::{self, each_once};
 use wiregauge_base::warning::Severity;
@@ -149,12 +150,11 @@ impl<'a> Group<'a> {
 /// Marks the figures that a warning weakens, by its subject. One about a metric is about that
 /// metric of its run; one about a CPU or an end is about the tail, and one about nothing in
 /// particular about all of its run. What weakens the whole record marks no figure, except the noise
-/// of a CPU: it is about the quantiles that the share of its time reaches.
+/// of a CPU: it is about the quantiles that the messages reach which it may have held up.
 pub fn mark<'a>(record: &Record, tables: impl Iterator<Item = &'a mut Table>) {
     let is_noisy = record.warnings.iter().any(|warning| warning.kind == NOISY_CORE);
-    let all = record.noise.iter().chain(record.hosts.iter().flat_map(|host| &host.noise));
-    let tail =
-        if is_noisy { 1.0 - all.map(Noise::share).fold(0.0, f64::max) } else { f64::INFINITY };
+    let noise: Vec<&Noise> =
+        record.noise.iter().chain(record.hosts.iter().flat_map(|host| &host.noise)).collect();
     let is_weak = |source: &Source| {
         let run = record.runs.iter().find(|run| run.index == source.run);
         let own =
@@ -165,13 +165,27 @@ pub fn mark<'a>(record: &Record, tables: impl Iterator<Item = &'a mut Table>) {
             Some(Subject::Role(_) | Subject::Cpu(_)) => in_tail(TAIL),
             Some(Subject::Interface(_) | Subject::Host(_)) | None => true,
         });
-        in_tail(tail) || weakens.any(|weakens| weakens)
+        let hit = run.filter(|_| is_noisy).map_or(f64::NEG_INFINITY, |run| {
+            noise.iter().map(|noise| share_hit(noise, run)).fold(0.0, f64::max)
+        });
+        in_tail(1.0 - hit) || weakens.any(|weakens| weakens)
     };
     for row in tables.flat_map(|table| &mut table.rows) {
         for figure in row.cells.iter_mut().filter_map(Cell::figure_mut) {
             figure.is_weak = figure.source.as_ref().is_some_and(is_weak);
         }
     }
+}
+
+/// Returns the largest share of a run's messages that gaps of a CPU may have held up. A gap hits
+/// the one message in flight: a share of all that is the gaps in the time of one. Where a
+/// schedule sends, those that are due within gaps wait, too: the share of the time.
+pub fn share_hit(noise: &Noise, run: &Run) -> f64 {
+    let mean_ns = headline(run).and_then(|metric| run.summary(metric)).map(|all| all.mean);
+    let under_way = noise.gaps as f64 / noise.observed_ns * mean_ns.unwrap_or(0.0);
+    let due = if run.case.schedule.is_open() { noise.share() } else { 0.0 };
+    let hit = under_way + due;
+    if hit.is_nan() { 0.0 } else { hit.min(1.0) }
 }
 
 /// Whether what weakens a metric weakens another: the bytes of equal messages and their number are

@@ -30,7 +30,7 @@ fn intervals_cover_what_is_independent() {
     for (p, n) in [(0.5, 500), (0.99, 2_000)] {
         let truth = -f64::ln(1.0 - p);
         let share = coverage(400, |seed| {
-            (of(&summarize(&[iid(&mut random(seed), n)], 1.0), p).interval, truth)
+            (of(&summarize(&[iid(&mut random(seed), n)], 1.0), p).within, truth)
         });
         assert!(share >= 0.93, "p = {p}: {share}");
     }
@@ -40,8 +40,7 @@ fn intervals_cover_what_is_independent() {
 fn intervals_cover_what_is_correlated_where_the_plain_number_would_not() {
     for (p, z) in [(0.5, 0.0_f64), (0.99, 2.326_348)] {
         let rounds = |seed| -> Vec<f64> { ar1(&mut random(seed), 20_000, 0.9) };
-        let share =
-            coverage(300, |seed| (of(&summarize(&[rounds(seed)], 1.0), p).interval, z.exp()));
+        let share = coverage(300, |seed| (of(&summarize(&[rounds(seed)], 1.0), p).within, z.exp()));
         assert!(share >= 0.93, "p = {p}: {share}");
         let naive = coverage(300, |seed| {
             let mut run = rounds(seed);
@@ -53,7 +52,7 @@ fn intervals_cover_what_is_correlated_where_the_plain_number_would_not() {
 }
 
 #[test]
-fn the_union_covers_where_each_round_has_a_level_of_its_own() {
+fn intervals_cover_where_each_round_has_a_level_of_its_own() {
     let share = coverage(300, |seed| {
         let mut chance = random(seed);
         let levels = normal(&mut chance, 5, 100.0, 5.0);
@@ -70,7 +69,7 @@ fn intervals_cover_even_where_a_run_is_a_few_dozen_correlation_times_long() {
         for (p, z) in [(0.1, -1.281_551_6_f64), (0.5, 0.0), (0.9, 1.281_551_6), (0.99, 2.326_348)] {
             let share = coverage(300, |seed| {
                 let s = summarize(&[ar1(&mut random(seed), n, phi)], 1.0);
-                (of(&s, p).interval, z.exp())
+                (of(&s, p).within, z.exp())
             });
             assert!(share >= 0.93, "n {n}, phi {phi}, p {p}: {share}");
         }

@@ -4,9 +4,10 @@
 //! too long to store them ([`wiregauge_sample::histogram`]); gives a [`Summary`] ([`summary`]), a
 //! [`Rate`] ([`rate`]), the difference of two runs and what a limit says of it ([`compare`],
 //! [`limit`], [`verdict`]), the knee of a curve over load ([`knee`]), and what weakens a figure
-//! ([`warnings`], [`stationarity`]). Quantiles are nearest-rank with an interval ([`quantile`]),
-//! computed from the effective sample size ([`effective`]) and the variation between rounds
-//! (`between`).
+//! ([`warnings`], [`stationarity`]). Each figure is that of a typical round ([`typical`]). A
+//! quantile of a round is nearest-rank ([`quantile`]); what it may err by within one process
+//! follows from the effective sample size ([`effective`]). Where single rounds are too short for a
+//! quantile, it is that of all samples together (`between`).
 //!
 //! Must never: read or write anything, drop a sample, or give a figure without its count.
 
@@ -28,6 +29,7 @@ pub mod rate;
 pub mod stationarity;
 pub mod student;
 pub mod summary;
+pub mod typical;
 pub mod verdict;
 pub mod warnings;
 
@@ -137,24 +139,70 @@ pub mod as_value {
     }
 }
 
-/// One quantile of a distribution, nearest rank.
+wiregauge_base::options::named_enum! {
+    /// The way from its rounds to a figure.
+    pub enum Basis {
+        /// The geometric mean of the rounds' own values, all above 0; Student's interval on
+        /// logarithms.
+        GeometricMean = "geometric_mean",
+        /// The arithmetic mean of the rounds' own values, of which one is 0 or less; Student's
+        /// interval.
+        ArithmeticMean = "arithmetic_mean",
+        /// The median of the rounds' own values, which fall into groups or of which one is
+        /// infinite; its order statistics.
+        Median = "median",
+        /// Taken of all samples of all rounds together, since single rounds have too few. In
+        /// records that do not say it, each figure is of this kind.
+        Pooled = "pooled",
+        /// Taken of one round, which says nothing of how processes differ.
+        OneRound = "one_round",
+    }
+}
+
+impl Basis {
+    /// Returns what figures of records are that do not say it.
+    fn of_older_records() -> Basis {
+        Basis::Pooled
+    }
+}
+
+/// One quantile of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantile {
     /// The probability, e.g. 0.99.
     pub p: f64,
-    /// The sample of rank ceil(p n). `None`: fewer than 10/(1-p) samples (for p < 0.5, 10/p),
-    /// "n too small".
+    /// The quantile of a typical round, by `basis`. That of a round, and of all samples together,
+    /// is the sample of rank ceil(p n). `None`: fewer than 10/(1-p) samples (for p < 0.5, 10/p) in
+    /// all rounds, "n too small".
     pub value: Option<Value>,
-    /// The union of `within` and `between`: what is printed beside the value, and encloses it.
+    /// The interval over rounds, printed with the value. `None` with one round.
     pub interval: Option<Interval>,
-    /// Order-statistic interval, driven by `effective_n`. `None` too where only a histogram is
-    /// left, which has no order of time.
+    /// The way from the rounds' values to this one.
+    #[serde(default = "Basis::of_older_records")]
+    pub basis: Basis,
+    /// Within one process: the order-statistic interval of the quantile of all samples, driven by
+    /// `effective_n`. `None` too where only a histogram is left, which has no order of time.
     pub within: Option<Interval>,
-    /// What the differences between rounds allow (2 rounds or more): `between`, and where each
-    /// round shows the quantile, the order statistics of theirs.
-    pub between: Option<Interval>,
     /// Effective number of independent samples for this quantile, in all rounds together.
     pub effective_n: f64,
+}
+
+/// Errors that the samples of a distribution have whatever their scatter, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KnownError {
+    /// To either side: the bound of two hosts' clocks.
+    pub clock_ns: f64,
+    /// Added by the instrument: the truth is as much lower.
+    pub instrument_ns: f64,
+}
+
+impl KnownError {
+    /// Returns an interval that has the errors in it, too. It does not reach below 0 by them.
+    fn widen(self, interval: Interval) -> Interval {
+        let low = interval.low.0 - self.clock_ns - self.instrument_ns;
+        let least = interval.low.0.min(0.0);
+        Interval { low: Value(low.max(least)), high: Value(interval.high.0 + self.clock_ns) }
+    }
 }
 
 /// A distribution of one metric, over all rounds of a run.
@@ -170,10 +218,13 @@ pub struct Summary {
     pub max: Value,
     /// The largest finite sample.
     pub max_finite: Value,
-    /// Mean of the finite samples. NaN without any.
+    /// Mean of a typical round's finite samples. NaN without any.
     #[serde(with = "as_value")]
     pub mean: f64,
-    /// Standard deviation (n-1) of the finite samples. NaN where there are fewer than 2.
+    /// Interval of the mean over rounds (2 or more). `None` in older records.
+    #[serde(default)]
+    pub mean_interval: Option<Interval>,
+    /// Standard deviation (n-1) of all finite samples. NaN where there are fewer than 2.
     #[serde(with = "as_value")]
     pub sd: f64,
     /// Quantiles, by rising p: 0.1 0.5 0.9 0.99 0.999 0.9999.
@@ -185,6 +236,9 @@ pub struct Summary {
     pub above_threshold: u64,
     /// Quantiles, extremes and count of each round, in order.
     pub rounds: Vec<RoundSummary>,
+    /// Errors of the samples beyond their scatter: in every interval. None in older records.
+    #[serde(default)]
+    pub known_error: KnownError,
     /// Standard deviation of the rounds' medians: the spread between rounds. `None` for fewer than
     /// 2 rounds with a finite median.
     pub sd_between: Option<f64>,
@@ -194,7 +248,27 @@ pub struct Summary {
     pub iqr_within: f64,
 }
 
+impl Quantile {
+    /// Returns the interval that is printed: over rounds, of one round within its process.
+    pub fn shown_interval(&self) -> Option<Interval> {
+        self.interval.or(self.within.filter(|_| self.basis == Basis::OneRound))
+    }
+}
+
 impl Summary {
+    /// Returns the summary of samples that have these errors, with intervals that have them in
+    /// them.
+    #[must_use]
+    pub fn with_known_error(mut self, known_error: KnownError) -> Summary {
+        for quantile in &mut self.quantiles {
+            for interval in [&mut quantile.interval, &mut quantile.within] {
+                *interval = interval.map(|interval| known_error.widen(interval));
+            }
+        }
+        let mean_interval = self.mean_interval.map(|interval| known_error.widen(interval));
+        Summary { known_error, mean_interval, ..self }
+    }
+
     /// One quantile, where it was computed.
     pub fn quantile(&self, p: f64) -> Option<&Quantile> {
         self.quantiles.iter().find(|quantile| quantile.p == p)
@@ -225,12 +299,14 @@ fn missing() -> f64 {
 /// A rate over all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// All that was delivered divided by all time: the harmonic mean, weighted by work. NaN where
-    /// no time passed.
+    /// The rate of a typical round, by `basis`. NaN where no time passed.
     #[serde(with = "as_value")]
     pub value: f64,
     /// Interval over the rounds (2 or more), never below 0.
     pub interval: Option<Interval>,
+    /// The way from the rounds' values to this one.
+    #[serde(default = "Basis::of_older_records")]
+    pub basis: Basis,
     /// Each round's rate.
     pub rounds: Vec<f64>,
 }

@@ -3,6 +3,7 @@
 //! A limit names a figure, the side on which it fails, and a bound: `+10%` or `+2us` against the
 //! run that is compared with, `100us` for the figure itself. [`super::verdict`] judges it.
 
+use super::compare::Estimate;
 use super::quantile::median_interval;
 use super::{
     Interval, Metric, QUANTILES, Rate, RateMetric, RateUnit, RoundSummary, Summary, Value,
@@ -142,13 +143,13 @@ impl Figure {
         if self.is_extreme() { LEAST_ROUNDS_OF_EXTREMES } else { LEAST_ROUNDS }
     }
 
-    /// The figure and its interval in one run; `None` where it is not shown.
+    /// Returns the figure and its interval in one run; `None` where it is not shown.
     ///
     /// The interval of a maximum is that of the median of the rounds' maxima, by their order
     /// statistics, extended to the maximum of all: it covers, with 95 %, what half of all rounds
     /// exceed. There is none for fewer than `LEAST_ROUNDS_OF_EXTREMES` rounds. The same holds for
     /// a minimum.
-    pub fn of(self, figures: &dyn Figures) -> Option<(f64, Option<Interval>)> {
+    pub fn estimate(self, figures: &dyn Figures) -> Option<Estimate> {
         type OfRound = fn(&RoundSummary) -> Value;
         let extreme = |metric: Metric, of_all: fn(&Summary) -> Value, of: OfRound| {
             let summary = figures.summary(metric)?;
@@ -159,20 +160,13 @@ impl Figure {
             let enough = rounds.filter(|rounds| rounds.len() >= LEAST_ROUNDS_OF_EXTREMES as usize);
             let levels = enough.and_then(|rounds| median_interval(&rounds));
             let interval = levels.map(|levels| levels.union(Interval { low: value, high: value }));
-            (!value.0.is_nan()).then_some((value.0, interval))
+            (!value.0.is_nan()).then(|| Estimate::from((value.0, interval)))
         };
         match self {
-            Figure::Quantile(metric, p) => {
-                let summary = figures.summary(metric)?;
-                let q = summary.quantile(p)?;
-                Some((q.value?.0, q.interval))
-            }
+            Figure::Quantile(metric, p) => figures.summary(metric)?.estimate(p),
             Figure::Max(m) => extreme(m, |all| all.max, |round| round.max),
             Figure::Min(m) => extreme(m, |all| all.min, |round| round.min),
-            Figure::Rate(metric) => {
-                let rate = figures.rate(metric)?;
-                (!rate.value.is_nan()).then_some((rate.value, rate.interval))
-            }
+            Figure::Rate(metric) => figures.rate(metric)?.estimate(),
         }
     }
 }
@@ -359,7 +353,7 @@ mod tests {
     #[test]
     fn an_extreme_has_the_interval_of_the_rounds_extremes_up_to_its_own() {
         let of = |figure: Figure, largest: &[f64]| {
-            let (value, interval) = figure.of(&of_largest(largest)).unwrap();
+            let Estimate { value, interval, .. } = figure.estimate(&of_largest(largest)).unwrap();
             (value, interval.map(|Interval { low, high }| [low.0, high.0]))
         };
         let (max, min) = (Figure::Max(Metric::Rtt), Figure::Min(Metric::Rtt));
@@ -373,7 +367,7 @@ mod tests {
         // A round without samples is none.
         let of_five = [&nine[..5], &[f64::NAN]].concat();
         assert_eq!((of(max, &of_five), of(min, &of_five)), ((9.0, None), (1.5, None)));
-        assert_eq!(max.of(&of_largest(&[f64::NAN])), None);
+        assert_eq!(max.estimate(&of_largest(&[f64::NAN])), None);
     }
 
     #[test]
@@ -385,7 +379,7 @@ mod tests {
         }
         let bandwidth = Figure::Rate(RateMetric::Bandwidth);
         assert!(!bandwidth.is_measured(&run) && bandwidth.rounds(&run) == 0);
-        assert!(bandwidth.of(&run).is_none());
+        assert!(bandwidth.estimate(&run).is_none());
     }
 
     #[test]

@@ -3,35 +3,33 @@
 use super::between::Inversion;
 use super::effective::effective_n;
 use super::pooled::{Bins, Pooled, Run};
-use super::quantile::{Ranked, least_samples, median_interval, order_interval, quantile, rank};
-use super::student::mean_sd;
-use super::{Interval, QUANTILES, Quantile, RoundSummary, Summary, Value};
+use super::quantile::{NORMAL_975, Ranked, least_samples, order_interval, quantile, rank};
+use super::student::{mean_sd, t_975};
+use super::typical::{Typical, typical};
+use super::{Basis, Interval, KnownError, QUANTILES, Quantile, RoundSummary, Summary, Value};
 use wiregauge_sample::histogram::{LiveHistogram, RELATIVE_ERROR};
 
 /// Figures of durations in ns, one slice per round, each in the order of time; +infinity is a lost
 /// message, and NaN is taken for one. `threshold_ns` is that of [`Summary::above_threshold`].
 ///
-/// Every quantile is of all samples of all rounds together, which all count the same. Its interval
-/// is the union of two, since each knows what the other cannot:
+/// Every quantile is that of a typical round ([`typical`]): the centre of the rounds' own
+/// quantiles, each of which has what its fresh process brought (placement, connections, clock
+/// rates) and what chance did within it. All rounds count the same, however long they are. So does
+/// the mean.
 ///
-/// - `within`: order statistics of the pooled samples with their effective number. It covers what
-///   chance does within the rounds, and takes what differs between them for fixed.
-/// - `between`: what each fresh process brings (placement, connections, clock rates), from a few
-///   rounds. It is itself the union of the shares' interval (`stats::between`), which holds where
-///   rounds differ in their tails, and of the order statistics of the rounds' own quantiles, which
-///   hold where they differ in their levels.
-///
-/// The union covers at least as often as the better of the two, encloses the value (`within` does),
-/// and never hides that rounds disagree. Its price is some width where both say the same.
+/// Where a round has too few samples for a quantile and all together have enough, it is that of all
+/// samples. Its interval is the union of `within`, order statistics with the effective number of
+/// samples, and of what the rounds' shares of lower samples allow (`stats::between`), stretched by
+/// how far the level of another round may lie from those of the ones that were measured.
 ///
 /// Costs one sorted copy of the samples and O(n) per quantile; extra memory is that copy.
 pub fn summarize<R: AsRef<[f64]>>(rounds: &[R], threshold_ns: f64) -> Summary {
     let runs: Vec<Run> = rounds.iter().map(|r| Run::sorted(r.as_ref())).collect();
     let samples = rounds.iter().flat_map(|r| r.as_ref().iter().copied());
-    let (mean, sd) = mean_sd(samples.filter(|x| x.is_finite()));
+    let (_, sd) = mean_sd(samples.filter(|x| x.is_finite()));
     let means: Vec<f64> = rounds.iter().map(|r| mean_of_finite(r.as_ref())).collect();
     let effective = |_, q| Some(effective_n(rounds, q));
-    assemble(&Pooled(runs), &means, (mean, sd), threshold_ns, Reading::default(), effective)
+    assemble(&Pooled(runs), &means, sd, threshold_ns, Reading::default(), effective)
 }
 
 /// The mean of the finite samples of a round. Out of line: in line, the figures of 10^7 samples
@@ -75,7 +73,7 @@ pub fn summarize_live<R: AsRef<[f64]>>(
         (kept >= least_samples(p)).then(|| (effective_n(raw, q) / kept as f64 * all).max(1.0))
     };
     let means: Vec<f64> = rounds.iter().map(|h| h.mean_ns().unwrap_or(f64::NAN)).collect();
-    assemble(&pooled, &means, (mean, sd), threshold_ns, reading, effective)
+    assemble(&pooled, &means, sd, threshold_ns, reading, effective)
 }
 
 /// How far a value that was read may lie from the sample that it stands for.
@@ -100,7 +98,7 @@ impl Reading {
 fn assemble<T: Ranked>(
     pooled: &Pooled<T>,
     means: &[f64],
-    (mean, sd): (f64, f64),
+    sd: f64,
     threshold_ns: f64,
     reading: Reading,
     effective: impl Fn(f64, f64) -> Option<f64>,
@@ -115,16 +113,26 @@ fn assemble<T: Ranked>(
         mean: *mean,
     };
     let summaries: Vec<RoundSummary> = rounds.iter().zip(means).map(of_round).collect();
-    let inversion = Inversion::new(pooled);
-    let quantiles = QUANTILES.iter().enumerate().map(|(i, &p)| {
-        let of_rounds: Option<Vec<f64>> =
-            summaries.iter().map(|r| r.quantiles[i].map(|v| v.0)).collect();
-        let levels = of_rounds.and_then(|values| median_interval(&values));
-        let shares = inversion.as_ref().map(|inversion| inversion.interval(p));
-        let between = shares.map(|shares| levels.map_or(shares, |levels| shares.union(levels)));
-        pooled_quantile(pooled, p, between, reading, &effective)
-    });
-    let quantiles = quantiles.collect();
+    let worth = |p| if count == 0 { None } else { effective(p, at(pooled, p)) };
+    let mut quantiles: Vec<Quantile> = QUANTILES
+        .iter()
+        .enumerate()
+        .map(|(number, &p)| {
+            let sampled = summaries.iter().filter(|round| round.count > 0);
+            let of_rounds: Option<Vec<f64>> =
+                sampled.map(|round| round.quantiles[number].map(|value| value.0)).collect();
+            let typical = of_rounds.and_then(|values| typical(&values));
+            one_quantile(pooled, p, typical, reading, worth(p))
+        })
+        .collect();
+    if quantiles.iter().any(|quantile| quantile.basis == Basis::Pooled) {
+        let reach = level_reach(rounds, worth(0.5).map(|n| n / count as f64));
+        for quantile in quantiles.iter_mut().filter(|one| one.basis == Basis::Pooled) {
+            quantile.interval = quantile.interval.map(|interval| stretched(interval, reach));
+        }
+    }
+    let finite_means: Vec<f64> = means.iter().copied().filter(|mean| mean.is_finite()).collect();
+    let mean = typical(&finite_means);
     let medians = rounds.iter().filter(|r| r.count() > 0).map(|r| at(r, 0.5));
     let (_, sd_between) = mean_sd(medians.filter(|m| m.is_finite()));
     let finite = pooled.finite();
@@ -134,9 +142,11 @@ fn assemble<T: Ranked>(
         min: Value(ranked(pooled, 1)),
         max: Value(ranked(pooled, count)),
         max_finite: Value(if finite > 0 { pooled.at_rank(finite) } else { f64::NAN }),
-        mean,
+        mean: mean.map_or(f64::NAN, |mean| mean.value),
+        mean_interval: mean.and_then(|mean| mean.interval),
         sd,
         quantiles,
+        known_error: KnownError::default(),
         threshold: threshold_ns,
         above_threshold: count - pooled.count_at_most(threshold_ns),
         rounds: summaries,
@@ -145,25 +155,64 @@ fn assemble<T: Ranked>(
     }
 }
 
-/// One quantile with its intervals.
-fn pooled_quantile<T: Ranked>(
+/// Returns one quantile with its intervals: that of a typical round where there is one, else that
+/// of all samples.
+fn one_quantile<T: Ranked>(
     pooled: &Pooled<T>,
     p: f64,
-    between: Option<Interval>,
+    typical: Option<Typical>,
     reading: Reading,
-    effective: impl Fn(f64, f64) -> Option<f64>,
+    effective_n: Option<f64>,
 ) -> Quantile {
-    let (n, value) = (pooled.count(), quantile(pooled, p));
-    let effective_n = if n == 0 { None } else { effective(p, at(pooled, p)) };
-    let within = value.and(effective_n).map(|m| reading.widen(order_interval(pooled, p, m)));
-    let between = value.and(between).map(|i| reading.widen(i));
-    Quantile {
-        p,
-        value,
-        interval: within.zip(between).map(|(a, b)| a.union(b)).or(within).or(between),
-        within,
-        between,
-        effective_n: effective_n.unwrap_or((pooled.0.len() as u64).min(n) as f64),
+    let of_all = quantile(pooled, p);
+    let within = of_all.and(effective_n).map(|m| reading.widen(order_interval(pooled, p, m)));
+    let rounds = pooled.0.iter().filter(|round| round.count() > 0).count();
+    let (value, interval, basis) = match typical {
+        Some(found) => {
+            let interval = found.interval.map(|interval| reading.widen(interval));
+            (Some(Value(found.value)), interval, found.basis)
+        }
+        None if rounds < 2 => (of_all, None, Basis::OneRound),
+        None => {
+            let shares = Inversion::new(pooled).map(|shares| reading.widen(shares.interval(p)));
+            let both = shares.map(|shares| within.map_or(shares, |within| shares.union(within)));
+            (of_all, of_all.and(both), Basis::Pooled)
+        }
+    };
+    let effective_n = effective_n.unwrap_or((pooled.0.len() as u64).min(pooled.count()) as f64);
+    Quantile { p, value, interval, basis, within, effective_n }
+}
+
+/// Returns how far the level of another round may lie from those that were measured, on logarithms:
+/// t(R-1) sqrt((1 + 1/R) (s^2 - w^2)), with s^2 the variance of the logarithms of the R rounds'
+/// medians, and w^2 the mean variance that these have by chance within their rounds, from the width
+/// of their order-statistic intervals. `share` is the effective share of the samples. 0 where the
+/// rounds differ by no more than that, or have no logarithms.
+fn level_reach<T: Ranked>(rounds: &[T], share: Option<f64>) -> f64 {
+    let sampled: Vec<&T> = rounds.iter().filter(|round| round.count() > 0).collect();
+    let logs = sampled.iter().map(|round| at(*round, 0.5).ln());
+    let (_, sd) = mean_sd(logs.clone());
+    let mut within = 0.0;
+    for round in &sampled {
+        let share = share.unwrap_or(f64::INFINITY);
+        let interval = order_interval(*round, 0.5, share * round.count() as f64);
+        let width = interval.high.0.ln() - interval.low.0.ln();
+        within += if width.is_finite() { (width / (2.0 * NORMAL_975)).powi(2) } else { 0.0 };
+    }
+    let several = sampled.len() as f64;
+    let excess = sd * sd - within / several;
+    // NaN of medians that are not above 0, or lost.
+    let t = t_975(several - 1.0).filter(|_| excess > 0.0 && excess.is_finite());
+    t.map_or(0.0, |t| t * ((1.0 + 1.0 / several) * excess).sqrt())
+}
+
+/// Moves the ends of an interval outward by a factor, given as its logarithm.
+fn stretched(interval: Interval, log: f64) -> Interval {
+    let factors = [-log, log].map(f64::exp);
+    let [low, high] = [interval.low.0, interval.high.0].map(|end| end.max(0.0));
+    Interval {
+        low: Value(interval.low.0.min(0.0) + low * factors[0]),
+        high: Value(interval.high.0.min(0.0) + high * factors[1]),
     }
 }
 
@@ -208,8 +257,8 @@ mod tests {
     fn t1_the_deviation_of_normal_delays_is_found_within_five_percent() {
         let s = summarize(&[normal(&mut random(1), 20_000, 1000.0, 300.0)], 2000.0);
         assert!((s.sd / 300.0 - 1.0).abs() < 0.05 && (s.mean / 1000.0 - 1.0).abs() < 0.01);
-        assert!(encloses(of(&s, 0.5).interval, 1000.0));
-        assert!(encloses(of(&s, 0.99).interval, 1000.0 + 2.3263 * 300.0));
+        assert!(encloses(of(&s, 0.5).within, 1000.0));
+        assert!(encloses(of(&s, 0.99).within, 1000.0 + 2.3263 * 300.0));
     }
 
     #[test]
@@ -227,7 +276,8 @@ mod tests {
         let s = summarize(&[iid(&mut random(2), 1000)], 1.0);
         let shown: Vec<bool> = s.quantiles.iter().map(|q| q.value.is_some()).collect();
         assert_eq!(shown, [true, true, true, true, false, false]);
-        assert!(s.quantiles.iter().all(|q| q.value.is_some() == q.interval.is_some()));
+        assert!(s.quantiles.iter().all(|q| q.value.is_some() == q.within.is_some()));
+        assert!(s.quantiles.iter().all(|q| q.interval.is_none() && q.basis == Basis::OneRound));
     }
 
     #[test]
@@ -238,7 +288,7 @@ mod tests {
         assert_eq!(s.above_threshold, 10_000);
         assert_eq!(of(&s, 0.99).value, Some(Value(1.0)));
         assert_eq!(of(&s, 0.999).value, Some(Value(100.0)));
-        assert!(of(&s, 0.99).interval.unwrap().high >= Value(100.0), "the halves disagree");
+        assert!(of(&s, 0.99).within.unwrap().high >= Value(100.0), "the halves disagree");
     }
 
     #[test]
@@ -322,6 +372,26 @@ mod tests {
     }
 
     #[test]
+    fn another_round_may_lie_as_far_off_as_the_medians_scatter_beyond_chance() {
+        fn round(level: f64) -> Run {
+            Run::sorted(&[level; 30])
+        }
+        // Samples of a round are alike, so that chance within it has no part.
+        let rounds = [1.0, 2.0, 4.0].map(round);
+        // t(2) = 4.302653 and the standard deviation ln 2.
+        let reach = 4.302_653 * (4.0_f64 / 3.0).sqrt() * 2.0_f64.ln();
+        assert!((level_reach(&rounds, Some(1.0)) / reach - 1.0).abs() < 1e-6);
+        assert_eq!(level_reach(&[round(3.0), round(3.0)], Some(1.0)), 0.0);
+        assert_eq!(level_reach(&rounds[..1], Some(1.0)), 0.0);
+        // Rounds that differ by chance alone.
+        let alike = [4, 5, 6].map(|seed| Run::sorted(&iid(&mut random(seed), 400)));
+        assert!(level_reach(&alike, Some(1.0)) < 0.3, "{}", level_reach(&alike, Some(1.0)));
+        let interval = Interval { low: Value(-2.0), high: Value(3.0) };
+        let moved = stretched(interval, 2.0_f64.ln());
+        assert!(moved.low.0 == -2.0 && (moved.high.0 - 6.0).abs() < 1e-12, "{moved:?}");
+    }
+
+    #[test]
     fn a_bound_moves_outward_by_the_larger_of_the_two_errors_of_reading() {
         let reading = Reading { relative: 0.01, absolute_ns: 2.0 };
         let widened = |low: f64, high: f64| {
@@ -347,8 +417,11 @@ mod tests {
         assert!((found.sd - (64.0_f64 / 19.0).sqrt()).abs() < 1e-12, "{}", found.sd);
         let median = of(&found, 0.5);
         assert!(median.value == Some(Value(4.0)) && median.within.is_some());
-        // Of two rounds that differ so much it is all that was measured, and half a unit more.
-        assert_eq!(median.between, Some(Interval { low: Value(1.0), high: Value(7.0) }));
+        // Of all samples: each round has too few. Of two rounds that differ so much it is all that
+        // was measured and half a unit more, and what another round may differ by.
+        assert_eq!(median.basis, Basis::Pooled);
+        let interval = median.interval.unwrap();
+        assert!(interval.low.0 < 1.0 && interval.high.0 > 7.0, "{interval:?}");
         let fewer = summarize_live(&rounds, &[&raw[1..]], 5.0);
         assert_eq!(of(&fewer, 0.5).within, None);
         let two = summarize_live::<Vec<f64>>(&[histogram(&[(1, 1), (3, 1)])], &[], 5.0);

@@ -2,7 +2,9 @@
 
 use super::quantile::least_samples;
 use super::stationarity::{drift, short_warmup};
+use super::typical::groups;
 use super::{Metric, QUANTILES, Quantile, Rate, RateMetric, Summary};
+use wiregauge_base::units::quantile_name;
 use wiregauge_base::warning::Warning;
 
 /// Rounds disagree if the interval between them is this many times as wide as the one within ...
@@ -11,6 +13,11 @@ pub const DISAGREEMENT: f64 = 4.0;
 /// rounds differ; from a quarter on, a difference between two transports that decides is not seen.
 /// A rate that is known less well is warned of too.
 pub const REACH: f64 = 0.25;
+/// Groups of rounds are named if they are further apart than this share.
+pub const GAP: f64 = 0.05;
+/// The places in [`QUANTILES`] in the order in which one is named of which the rounds fall into
+/// groups: p50, p99, p90, p10.
+const NAMED_FIRST: [usize; 4] = [1, 3, 2, 0];
 /// Samples are highly correlated if at least this many are worth one.
 pub const CORRELATION: f64 = 10.0;
 
@@ -31,14 +38,30 @@ pub fn of_summary(metric: Metric, summary: &Summary) -> Vec<Warning> {
         warnings.push(Warning::Autocorrelated { metric, p, count, effective_n });
     }
     let ratio = |q: &Quantile| {
-        let (w, b) = q.within.zip(q.between)?;
-        let ratio = (b.high.0 - b.low.0) / (w.high.0 - w.low.0);
-        let reaches = b.reach(q.value?.0).is_some_and(|reach| reach > REACH);
+        let (within, between) = q.within.zip(q.interval)?;
+        let ratio = (between.high.0 - between.low.0) / (within.high.0 - within.low.0);
+        let reaches = between.reach(q.value?.0).is_some_and(|reach| reach > REACH);
         (ratio > DISAGREEMENT && ratio.is_finite() && reaches).then_some((q.p, ratio))
     };
     let most = summary.quantiles.iter().filter_map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
     warnings.extend(most.map(|(p, ratio)| Warning::RoundsDisagree { metric, p, ratio }));
+    let in_groups = NAMED_FIRST.iter().find_map(|number| {
+        let of_rounds = summary.rounds.iter().map(|round| round.quantiles.get(*number).copied());
+        let values: Option<Vec<f64>> =
+            of_rounds.map(|value| value.flatten().map(|value| value.0)).collect();
+        of_groups(format!("{} of {metric}", quantile_name(QUANTILES[*number])), &values?)
+    });
+    warnings.extend(in_groups);
     warnings
+}
+
+/// Returns what is said of rounds that fall into groups whose distance matters.
+fn of_groups(what: String, values: &[f64]) -> Option<Warning> {
+    let groups = groups(values)?;
+    let share = groups.gap.end / groups.gap.start - 1.0;
+    let counts = (groups.high.len() as u64, values.len() as u64);
+    let warning = Warning::RoundsInGroups { what, high: counts.0, rounds: counts.1, share };
+    (groups.gap.start > 0.0 && share > GAP).then_some(warning)
 }
 
 /// What weakens a series of rounds: it changes while it is measured, or the warm-up was too short.
@@ -47,10 +70,13 @@ pub fn of_series<R: AsRef<[f64]>>(metric: Metric, rounds: &[R], tests: usize) ->
     drift(metric, rounds, tests).into_iter().chain(short_warmup(metric, rounds)).collect()
 }
 
-/// Whether the rounds of a rate differ so much that it is hardly known.
-pub fn of_rate(metric: RateMetric, rate: &Rate) -> Option<Warning> {
-    let share = rate.interval?.reach(rate.value)?;
-    (share > REACH).then_some(Warning::RateVaries { metric: metric.name(), share })
+/// Returns what weakens a rate: its rounds fall into groups, or differ by much.
+pub fn of_rate(metric: RateMetric, rate: &Rate) -> Vec<Warning> {
+    let share = rate.interval.and_then(|interval| interval.reach(rate.value));
+    let varies = share.filter(|share| *share > REACH);
+    let varies = varies.map(|share| Warning::RateVaries { metric: metric.name(), share });
+    let in_groups = of_groups(metric.name().to_owned(), &rate.rounds);
+    varies.into_iter().chain(in_groups).collect()
 }
 
 #[cfg(test)]
@@ -58,7 +84,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{ar1, iid, normal, random};
     use crate::rate::{Delivered, rate};
-    use crate::{Interval, Value, summarize};
+    use crate::{Basis, Interval, Value, summarize};
     use wiregauge_base::warning::RecordedWarning;
 
     fn kinds(summary: &Summary) -> Vec<String> {
@@ -85,7 +111,7 @@ mod tests {
             .collect();
         assert_eq!(kinds(&summarize(&rounds, 1.0)), ["rounds_disagree"]);
         let work = [50.0, 100.0, 150.0].map(|work| Delivered { work, seconds: 1.0 });
-        assert!(of_rate(RateMetric::MessageRate, &rate(&work)).is_some());
+        assert_eq!(of_rate(RateMetric::MessageRate, &rate(&work)).len(), 1);
     }
 
     /// Which warnings 1000 samples give with this effective sample size and these intervals of p50.
@@ -95,7 +121,7 @@ mod tests {
         let mut summary = summarize(&[vec![100.0; 1000]], 1.0);
         let median = &mut summary.quantiles[1];
         median.effective_n = effective_n;
-        (median.within, median.between) = (interval(within), interval(between));
+        (median.within, median.interval) = (interval(within), interval(between));
         of_summary(Metric::Rtt, &summary)
     }
 
@@ -117,27 +143,52 @@ mod tests {
         assert_eq!(of_series(Metric::Rtt, &[grows], 1).len(), 1);
     }
 
+    fn of_interval(interval: Option<Interval>) -> Rate {
+        Rate { value: 100.0, interval, basis: Basis::GeometricMean, rounds: Vec::new() }
+    }
+
+    #[test]
+    fn groups_of_rounds_are_named_where_their_distance_matters() {
+        fn rounds(high: f64) -> [f64; 6] {
+            [1.0, high, 1.001, 1.002, high + 0.001, 1.003]
+        }
+        let of = |high| {
+            let work = rounds(high).map(|work| Delivered { work, seconds: 1.0 });
+            of_rate(RateMetric::Bandwidth, &rate(&work))
+        };
+        assert_eq!(of(1.04), [], "a distance of 4 % is in the interval");
+        let [Warning::RoundsInGroups { what, high, rounds: all, share }] = &of(1.1)[..] else {
+            panic!()
+        };
+        assert_eq!((what.as_str(), *high, *all), ("bandwidth", 2, 6));
+        assert!((share - (1.1 / 1.003 - 1.0)).abs() < 1e-12);
+        let rounds = rounds(1.1).map(|level| vec![level; 1000]);
+        let found = of_summary(Metric::Rtt, &summarize(&rounds, 1.0));
+        let named =
+            |w: &Warning| matches!(w, Warning::RoundsInGroups { what, .. } if what == "p50 of rtt");
+        assert_eq!(found.iter().filter(|warning| named(warning)).count(), 1, "{found:?}");
+    }
+
     #[test]
     fn a_rate_varies_where_its_interval_reaches_further_than_a_quarter() {
         let rate = |low: f64, high: f64| {
             let interval = Some(Interval { low: Value(low), high: Value(high) });
-            of_rate(RateMetric::Bandwidth, &Rate { value: 100.0, interval, rounds: Vec::new() })
+            of_rate(RateMetric::Bandwidth, &of_interval(interval))
         };
-        assert_eq!(rate(75.0, 125.0), None);
-        assert_eq!(rate(0.0, f64::INFINITY), None);
-        let Some(Warning::RateVaries { share, .. }) = rate(70.0, 130.0) else { panic!() };
-        assert_eq!(share, 0.3);
+        assert_eq!(rate(75.0, 125.0), []);
+        assert_eq!(rate(0.0, f64::INFINITY), []);
+        assert_eq!(rate(70.0, 130.0), [Warning::RateVaries { metric: "bandwidth", share: 0.3 }]);
     }
 
     #[test]
     fn a_rate_varies_by_the_farther_side_of_its_interval() {
         let share = |low, high| {
             let interval = Some(Interval { low: Value(low), high: Value(high) });
-            of_rate(RateMetric::MessageRate, &Rate { value: 100.0, interval, rounds: Vec::new() })
+            of_rate(RateMetric::MessageRate, &of_interval(interval))
         };
         // 32 % wide, 30 % of it below.
-        let Some(Warning::RateVaries { share: found, .. }) = share(70.0, 102.0) else { panic!() };
-        assert!((found - 0.3).abs() < 1e-12, "{found}");
-        assert!(share(80.0, 120.0).is_none());
+        let found = share(70.0, 102.0);
+        assert_eq!(found, [Warning::RateVaries { metric: "message_rate", share: 0.3 }]);
+        assert_eq!(share(80.0, 120.0), []);
     }
 }

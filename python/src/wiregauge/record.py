@@ -32,11 +32,16 @@ class Interval:
 
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile by nearest rank. Its value is None where there are too few samples."""
+    """A quantile of a typical round. Its value is None where there are too few samples.
+
+    basis says how it follows from the rounds: their geometric_mean, arithmetic_mean or median,
+    pooled (of all samples together, by nearest rank) or one_round.
+    """
 
     p: float
     value: float | None
     interval: Interval | None
+    basis: str
     effective_n: float | None
 
 
@@ -218,8 +223,14 @@ def _interval(raw: Any) -> Interval | None:
 
 
 def _quantile(raw: Any) -> Quantile:
-    interval = _interval(raw["interval"])
-    return Quantile(_number(raw["p"]), _value(raw["value"]), interval, _value(raw["effective_n"]))
+    # Records that do not say it have figures of all samples.
+    return Quantile(
+        p=_number(raw["p"]),
+        value=_value(raw["value"]),
+        interval=_interval(raw["interval"]),
+        basis=raw.get("basis", "pooled"),
+        effective_n=_value(raw["effective_n"]),
+    )
 
 
 def _figure(raw: Any) -> Figure:

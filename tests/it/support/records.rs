@@ -57,7 +57,12 @@ pub fn full_record() -> Record {
             bisections: vec![Bisection {
                 runs: vec![0],
                 pairs: 1,
-                bandwidth: Rate { value: 1e9, interval: Some(interval()), rounds: vec![1e9] },
+                bandwidth: Rate {
+                    value: 1e9,
+                    interval: Some(interval()),
+                    basis: wiregauge::stats::Basis::Pooled,
+                    rounds: vec![1e9],
+                },
                 matchings: vec![1e9],
                 overlap: Some(0.9),
             }],
@@ -254,7 +259,12 @@ fn full_run() -> Run {
         rates: vec![RateFigure {
             metric: RateMetric::AchievedRate,
             unit: "msg/s".to_string(),
-            rate: Rate { value: 9_999.7, interval: Some(interval()), rounds: vec![9_999.7] },
+            rate: Rate {
+                value: 9_999.7,
+                interval: Some(interval()),
+                basis: wiregauge::stats::Basis::Pooled,
+                rounds: vec![9_999.7],
+            },
         }],
         details: serde_json::to_value(rpc::lengths(&full_summary())).ok(),
         counts: counts(),
@@ -351,13 +361,14 @@ fn full_summary() -> Summary {
         max: Value(f64::INFINITY),
         max_finite: Value(5e6),
         mean: 10.1,
+        mean_interval: Some(interval()),
         sd: 0.30000000000000004,
         quantiles: vec![Quantile {
             p: 0.99,
             value: Some(Value(12.0)),
             interval: Some(interval()),
-            within: Some(interval()),
-            between: Some(Interval { low: Value(f64::NEG_INFINITY), high: Value(13.0) }),
+            within: Some(Interval { low: Value(f64::NEG_INFINITY), high: Value(13.0) }),
+            basis: wiregauge::stats::Basis::Median,
             effective_n: 812.7,
         }],
         threshold: 50_000.0,
@@ -369,6 +380,7 @@ fn full_summary() -> Summary {
             max: Value(f64::INFINITY),
             mean: 12.5,
         }],
+        known_error: wiregauge::stats::KnownError { clock_ns: 12.5, instrument_ns: 29.6 },
         sd_between: Some(0.5),
         iqr_within: 0.75,
     }

@@ -53,7 +53,12 @@ pub fn lengths(summary: &Summary) -> Lengths {
         }),
         slowdowns: vec![MeanSlowdown {
             by: Slowdown::UnloadedP50,
-            mean: Rate { value: 2.5, interval: None, rounds: vec![2.5] },
+            mean: Rate {
+                value: 2.5,
+                interval: None,
+                basis: wiregauge::stats::Basis::Pooled,
+                rounds: vec![2.5],
+            },
         }],
         baseline: Some(1),
         link: Some(3.125e9),
@@ -67,7 +72,12 @@ pub fn client_host(summary: Summary) -> wiregauge::record::schema::ClientHost {
         name: "node07".to_string(),
         metric: wiregauge::stats::Metric::Rtt,
         summary,
-        slowdown: Some(wiregauge::stats::Rate { value: 1.5, interval: None, rounds: vec![1.5] }),
+        slowdown: Some(wiregauge::stats::Rate {
+            value: 1.5,
+            interval: None,
+            basis: wiregauge::stats::Basis::Pooled,
+            rounds: vec![1.5],
+        }),
         stands_out: vec!["slowdown".to_string()],
     }
 }

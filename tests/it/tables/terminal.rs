@@ -58,6 +58,8 @@ fn uneven() -> Record {
     let noisy = Warning::NoisyCore { cpu: 2, share: 0.05, longest_ns: 1e6 };
     found.warnings.push((&noisy).into());
     found.noise[0].lost_ns = 5e7;
+    // A message takes 15 us: a gap in each twentieth.
+    found.noise[0].gaps = 3250;
     found
 }
 

@@ -51,7 +51,8 @@ fn hosts(of: [f64; 3]) -> (Vec<ClientHost>, Vec<Warning>) {
         let one = |sequence: u64| {
             let thread = (sequence % 6) as u32;
             let spread = 0.9 + 0.2 * ((sequence * 7919) % 1000) as f64 / 1000.0;
-            sample(thread, sequence, of[thread as usize / 2] * spread)
+            let level = 0.98 + 0.01 * f64::from(round);
+            sample(thread, sequence, of[thread as usize / 2] * spread * level)
         };
         let samples = (0..6000).map(one).collect();
         let samples = RoundSamples { run: 0, round, samples };

@@ -37,10 +37,11 @@ fn closed() -> RunSoFar {
     run(latency::request(Default::default()))
 }
 
-/// Six rounds of 1000 durations, which `of` makes of numbers from 0 to 1.
-fn rounds(of: fn(f64) -> f64) -> Vec<Vec<f64>> {
-    let round = |seed: usize| (0..1000).map(move |i| of(((i * 7919 + seed) % 1000) as f64 / 1e3));
-    (0..6).map(|seed| round(seed).collect()).collect()
+/// Six rounds of 1000 durations, which `of` makes of the number of the round and of numbers from 0
+/// to 1.
+fn rounds(of: fn(usize, f64) -> f64) -> Vec<Vec<f64>> {
+    let numbers = (0..1000).map(|i| ((i * 7919) % 1000) as f64 / 1e3);
+    (0..6).map(|round| numbers.clone().map(|u| of(round, u)).collect()).collect()
 }
 
 fn widest_of(series: &[Vec<f64>]) -> (String, Option<f64>) {
@@ -59,17 +60,22 @@ fn reach(series: &[Vec<f64>], p: f64) -> [f64; 2] {
 
 #[test]
 fn the_widest_interval_is_that_of_the_quantile_that_reaches_further_to_either_side() {
-    let tail = rounds(|u| 1000.0 / (1.001 - u));
+    let tail = rounds(|round, u| 1000.0 + if u < 0.9 { u } else { 500.0 * round as f64 });
     let [low, high] = reach(&tail, 0.99);
     assert!(high > low && high > reach(&tail, 0.5)[1]);
     assert_eq!(widest_of(&tail), ("half_rtt p99".into(), Some(high)));
-    let foot = rounds(|u| 1500.0 + (u - 0.5) * if u < 0.5 { 1000.0 } else { 10.0 });
+    // The median of one round is lower than those of the others.
+    let foot = rounds(|round, u| match round {
+        _ if u >= 0.6 => 1500.0,
+        2 => 700.0,
+        _ => 1000.0 + round as f64,
+    });
     let [low, high] = reach(&foot, 0.5);
     assert!(low > high && low > reach(&foot, 0.99)[0]);
     let (name, found) = widest_of(&foot);
     assert_eq!(name, "half_rtt p50");
     assert!((found.unwrap() - low).abs() < 1e-12);
-    let short: Vec<Vec<f64>> = rounds(|u| u).into_iter().map(|r| r[..100].to_vec()).collect();
+    let short: Vec<Vec<f64>> = rounds(|_, u| u).into_iter().map(|r| r[..100].to_vec()).collect();
     assert_eq!(widest_of(&short), ("half_rtt p99".into(), None), "p99 has no interval");
 }
 
@@ -84,23 +90,26 @@ fn decided(done: u32, work: &[f64], rounds: Rounds) -> (Option<u32>, Option<Stri
 #[test]
 fn the_first_rounds_decide_how_many_are_enough() {
     let rounds = |until| Rounds { least: 6, most: 30, until };
-    let six = [100.0, 100.0, 100.0, 100.0, 100.0, 130.0];
+    let six = [100.0, 103.0, 107.0, 112.0, 116.0, 120.0];
     assert_eq!(decided(5, &six[..5], rounds(None)), (None, None));
     let all = decided(6, &six, rounds(None)).1.unwrap();
     assert_eq!(all, "all 6 rounds were measured");
     assert_eq!(decided(5, &six[..5], rounds(Some(0.1))), (None, None));
-    // The rate is 105, its interval reaches to 130: a share of 25/105, which 6 * (25/105/0.2)^2
-    // rounds would bring to 0.2.
-    assert_eq!(decided(6, &six, rounds(Some(0.2))), (Some(9), None));
+    let found = wiregauge_stats::rate::rate(&six.map(|work| Delivered { work, seconds: 1.0 }));
+    let reach = found.interval.unwrap().reach(found.value).unwrap();
+    // 6 * (1.2 * 1.1)^2 = 10.5.
+    assert_eq!(decided(6, &six, rounds(Some(reach / 1.1))), (Some(11), None));
     assert_eq!(decided(6, &six, rounds(Some(0.01))), (Some(30), None));
-    let (enough, met) = decided(6, &six, rounds(Some(25.0 / 105.0)));
+    let (enough, met) = decided(6, &six, rounds(Some(1.25 * reach)));
     assert_eq!(enough, Some(6));
-    let sentence =
-        "after 6 rounds the interval of the rate reaches ±23.810 %: target ±23.810 % met";
+    let [own, asked] = [reach, 1.25 * reach].map(|share| 100.0 * share);
+    let sentence = format!(
+        "after 6 rounds the interval of the rate reaches ±{own:.3} %: target ±{asked:.3} % met"
+    );
     assert_eq!(met.unwrap(), sentence);
-    let most = Rounds { least: 6, most: 6, until: Some(0.2) };
+    let most = Rounds { least: 6, most: 6, until: Some(0.01) };
     let missed = decided(6, &six, most).1.unwrap();
-    assert!(missed.ends_with("target ±20.000 % missed, and --rounds allows no more rounds"));
+    assert!(missed.ends_with("target ±1.000 % missed, and --rounds allows no more rounds"));
 }
 
 #[test]
@@ -249,7 +258,7 @@ fn a_median_within_what_the_loop_adds_is_warned_of_where_there_is_a_path() {
 
 #[test]
 fn of_intervals_that_reach_equally_far_that_of_the_tail_is_named() {
-    assert_eq!(widest_of(&rounds(|_| 100.0)), ("half_rtt p99".into(), Some(0.0)));
+    assert_eq!(widest_of(&rounds(|_, _| 100.0)), ("half_rtt p99".into(), Some(0.0)));
 }
 
 #[test]
@@ -289,6 +298,7 @@ fn what_is_known_of_an_end_is_that_of_its_host() {
 fn a_schedule_has_an_offered_rate_an_achieved_one_and_that_of_what_arrived() {
     let mut run = run(oneway::request(Default::default()));
     run.case.schedule = Schedule::Periodic { rate: MessageRate(100.0) };
+    run.work.offered = vec![Delivered { work: 300.0, seconds: 3.0 }];
     run.work.posted = vec![Delivered { work: 270.0, seconds: 3.0 }];
     run.work.delivered = vec![Delivered { work: 150.0, seconds: 3.0 }];
     let rates = run.analysis.rate_figures(&run);

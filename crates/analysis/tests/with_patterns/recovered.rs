@@ -112,7 +112,12 @@ fn each_line_adds_its_rounds_to_the_rate_of_their_metric_and_new_warnings() {
     let rate = |metric, round: f64| RateFigure {
         metric,
         unit: "1/s".into(),
-        rate: Rate { value: round, interval: None, rounds: vec![round] },
+        rate: Rate {
+            value: round,
+            interval: None,
+            basis: wiregauge_stats::Basis::OneRound,
+            rounds: vec![round],
+        },
     };
     let warning = |done| {
         let why = String::new();

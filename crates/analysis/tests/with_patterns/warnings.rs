@@ -180,8 +180,12 @@ fn a_quiet_run_has_no_warning() {
         run.counts = Counts { sent: 120_000, received: 120_000, held_up: 3, ..run.counts };
         let figure = Figure { metric, unit: "ns".into(), summary, clock_bound_ns: None };
         let interval = Interval { low: Value(0.9e6), high: Value(1.1e6) };
-        let rate =
-            wiregauge_stats::Rate { value: 1e6, interval: Some(interval), rounds: vec![1e6; 6] };
+        let rate = wiregauge_stats::Rate {
+            value: 1e6,
+            interval: Some(interval),
+            basis: wiregauge_stats::Basis::Pooled,
+            rounds: vec![1e6; 6],
+        };
         let rate = RateFigure { metric: RateMetric::MessageRate, unit: String::new(), rate };
         run.warn(&[figure], &[rate], &plan);
         let warned: Vec<RecordedWarning> = run.warnings.iter().map(Into::into).collect();

@@ -319,8 +319,7 @@ warnings! {
     /// A measuring core loses time to something else.
     "noisy_core" Warning NoisyCore { cpu: u32, share: f64, longest_ns: f64 }
     size *share,
-    says("above {} the tail is machine noise: CPU {cpu} lost {} of its time (longest gap {})",
-         quantile_name(((1.0 - share) * 100.0).floor() / 100.0),
+    says("CPU {cpu} lost {} of its time to other work (longest gap {})",
          percent(*share), time(*longest_ns)),
     advises("stop other processes, or isolate the CPU (isolcpus=, nohz_full=)");
 
@@ -380,8 +379,14 @@ warnings! {
     size *missed,
     says("with {}, a state that 30 % of rounds have is missed with a probability of {}",
          counted(u64::from(*rounds), "round"), percent(*missed)),
-    advises("raise --rounds: a 95 % interval between rounds needs 6; \
-             with 10 the probability is 3 %");
+    advises("raise --rounds: with 6 the probability is 12 %, with 10 it is 3 %");
+
+    /// Rounds are of two kinds, with a gap between them.
+    "rounds_in_groups" Note RoundsInGroups { what: String, high: u64, rounds: u64, share: f64 }
+    size *share,
+    says("{what}: {high} of {rounds} rounds are {} or more above the others; the median is shown",
+         percent(*share)),
+    advises("find what differs between processes (CPU, memory placement, connection)");
 
     /// Rounds differ by more than chance within them explains.
     "rounds_disagree" Warning RoundsDisagree { metric: &'static str, p: f64, ratio: f64 }

@@ -77,6 +77,7 @@ fn of_samples() -> Vec<Warning> {
         GeneratorBound { offered: 1e7, achieved: 9_123_456.0 },
         TooFewSamples { metric, p: 0.9999, count: 99_999, needed: 100_000 },
         FewRounds { rounds: 5, missed: 0.168 },
+        RoundsInGroups { what: s("p99.99 of half_rtt"), high: 500, rounds: 1000, share: 123.4 },
         RoundsDisagree { metric, p: 0.9999, ratio: 1234.56 },
         RateVaries { metric: "payload_rate", share: 0.5 },
         NotStationary { metric: "lateness", round: 12, change: -0.12, z: -4.5, rounds: 30 },

@@ -6,7 +6,7 @@
 
 use super::schema::{Counts, Figure, RateFigure, Record, Run};
 use wiregauge_base::units::quantile_name;
-use wiregauge_stats::{Metric, Summary};
+use wiregauge_stats::{Metric, Quantile, Summary};
 
 /// No time in ns and no rate is larger: 2^64 ns are 584 years.
 const LARGEST: f64 = u64::MAX as f64;
@@ -60,7 +60,7 @@ fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
     for (what, ns) in extremes {
         check_size(ns, least).map_err(|why| wrong(format!("{what} {why}")))?;
     }
-    let mut below = (f64::NAN, f64::NAN);
+    let mut below: Option<(Quantile, f64)> = None;
     for quantile in &summary.quantiles {
         let p = quantile.p;
         ensure!(
@@ -78,12 +78,12 @@ fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
             !is_outside,
             wrong(format!("{what} is {value} ns, outside of all samples ({range})"))
         );
-        let falls = p > below.0 && value < below.1;
-        ensure!(
-            !falls,
-            wrong(format!("{what} is {value} ns, but a lower quantile is {} ns", below.1))
-        );
-        below = (p, value);
+        // The centre of what rises in each round rises, if it is the same kind of centre.
+        let lower = below.filter(|(lower, _)| p > lower.p && quantile.basis == lower.basis);
+        if let Some((_, lower)) = lower.filter(|(_, lower)| value < *lower - room) {
+            return Err(wrong(format!("{what} is {value} ns, but a lower quantile is {lower} ns")));
+        }
+        below = Some((*quantile, value));
     }
     Ok(())
 }

@@ -481,6 +481,19 @@ impl Run {
         self.figures.iter().find(|f| f.metric == metric).map(|f| &f.summary)
     }
 
+    /// Returns how many of the messages behind the figures of a metric were lost: without the
+    /// warm-up, as these are. All of them are in `counts`.
+    pub fn lost_of(&self, metric: Metric) -> u64 {
+        let infinite = self.summary(metric).map_or(self.counts.lost, |summary| summary.lost);
+        infinite.saturating_sub(self.counts.unsent).min(self.counts.lost)
+    }
+
+    /// Returns how many of them were under way when their round ended.
+    pub fn unfinished_of(&self, metric: Metric) -> u64 {
+        let infinite = self.summary(metric).map_or(0, |summary| summary.lost);
+        infinite.saturating_sub(self.counts.unsent).min(self.counts.unfinished)
+    }
+
     /// The value of one quantile of one metric, where it may be shown.
     pub fn quantile(&self, metric: Metric, p: f64) -> Option<Value> {
         self.summary(metric)?.quantile(p)?.value

@@ -57,6 +57,7 @@ impl PatternAnalysis for Bandwidth {
         let one_clock = !case.topology.is_between_hosts();
         let flows = Flows::of(&seen.samples.samples);
         Work {
+            offered: None,
             posted: None,
             delivered: flows.delivered(case.profile().stride as f64, direction, one_clock),
         }

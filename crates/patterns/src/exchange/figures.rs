@@ -79,7 +79,11 @@ impl PatternAnalysis for Exchange {
         let window = window(seen);
         let inside = seen.samples.samples.iter().filter(|one| window.holds(one.receive_ns));
         let work = inside.count() as f64 * seen.case.profile().stride as f64;
-        Work { posted: None, delivered: Delivered { work, seconds: window.seconds() } }
+        Work {
+            offered: None,
+            posted: None,
+            delivered: Delivered { work, seconds: window.seconds() },
+        }
     }
 
     fn rate_figures(&self, run: &RunSoFar) -> Vec<RateFigure> {

@@ -5,7 +5,7 @@ use super::{Load, Spec};
 use crate::prelude::*;
 use wiregauge_analysis::pattern::Completion;
 use wiregauge_plan::Slo;
-use wiregauge_stats::knee::{self, Bracket, Found, Point};
+use wiregauge_stats::knee::{self, Bracket, Found, Knee, Point};
 
 /// The details of the first run of a curve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,10 @@ pub(super) struct Landmark {
     pub(super) run: u32,
     /// Requests per second that were offered.
     pub(super) offered: f64,
+    /// The lowest and the highest rate of those that cannot be told from a knee. `None` in older
+    /// records, and of other landmarks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) alike: Option<[f64; 2]>,
     /// Where the rate that was looked for is relative to it.
     #[serde(rename = "lies")]
     pub(super) bracket: Bracket,
@@ -35,10 +39,13 @@ impl Landmarks {
         let own: Vec<Point> = points.iter().map(|(_, point)| *point).collect();
         let landmark = |Found { at, bracket }: Found| {
             let (run, point) = points[at];
-            Landmark { run, offered: point.offered, bracket }
+            Landmark { run, offered: point.offered, alike: None, bracket }
         };
         Landmarks {
-            knee: knee::knee(&own).map(landmark),
+            knee: knee::knee(&own).map(|Knee { best, lowest, highest, bracket }| Landmark {
+                alike: Some([lowest, highest].map(|at| own[at].offered)),
+                ..landmark(Found { at: best, bracket })
+            }),
             highest: slo.and_then(|slo| knee::highest(&own, slo)).map(landmark),
         }
     }
@@ -97,13 +104,19 @@ mod tests {
     use wiregauge_clock::Timebase;
     use wiregauge_figures::record::schema::Round;
     use wiregauge_plan::{HostPair, study};
+    use wiregauge_stats::compare::Estimate;
+    use wiregauge_stats::{Interval, Value};
+
+    fn exactly(value: f64) -> Estimate {
+        (value, Some(Interval { low: Value(value), high: Value(value) })).into()
+    }
 
     fn point(offered: f64) -> Point {
         Point {
             offered,
-            achieved: offered,
+            achieved: exactly(offered),
             falls_short: false,
-            p50_ns: 1e4,
+            p50: Some(exactly(1e4)),
             bounded_ns: 3e4,
             bounded_from_ns: 3e4,
             bounded_value_ns: 3e4,
@@ -117,7 +130,7 @@ mod tests {
         let slo = Slo { quantile: 0.99, below: Span(20_000) };
         let json = serde_json::to_value(Landmarks::of(&points, Some(slo))).unwrap();
         let wanted = serde_json::json!({
-            "knee": { "run": 6, "offered": 3e5, "lies": "at_least" },
+            "knee": { "run": 6, "offered": 3e5, "alike": [3e5, 3e5], "lies": "at_least" },
             "highest": { "run": 4, "offered": 2e4, "lies": "at_most" },
         });
         assert_eq!(json, wanted);
@@ -137,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_record_whose_landmarks_are_runs_of_other_curves_has_none() {
-        let at = |run| Landmark { run, offered: 1e5, bracket: Bracket::AtLeast };
+        let at = |run| Landmark { run, offered: 1e5, alike: None, bracket: Bracket::AtLeast };
         let kept = Landmarks { knee: Some(at(4)), highest: Some(at(5)) };
         let details = serde_json::to_value(&kept).unwrap();
         let of = |runs: &[u32]| {

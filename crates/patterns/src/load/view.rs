@@ -144,10 +144,10 @@ fn curves<'a>(record: &'a Record) -> Vec<Curve<'a>> {
 
 /// `None` without a schedule.
 fn point(run: &Run, bounded: f64) -> Option<Point> {
-    let achieved = rate(run, RateMetric::AchievedRate).unwrap_or(f64::NAN);
-    let answers = run.rate(RateMetric::MessageRate);
+    let rates = [RateMetric::OfferedRate, RateMetric::AchievedRate, RateMetric::MessageRate];
+    let rates = rates.map(|metric| run.rate(metric));
     let (requests, response) = (run.counts.requests(), run.summary(Metric::Response));
-    Point::new(run.case.schedule, achieved, answers, requests, response, bounded)
+    Point::new(run.case.schedule, rates, requests, response, bounded)
 }
 
 /// The name of a curve outside a study, with its hosts where others have other ones.
@@ -216,7 +216,9 @@ fn points(record: &Record) -> Option<Table> {
         number("client", "ns/msg", rate(RateMetric::CpuClient, 1.0)).rank(Rank::More),
         number("server", "ns/msg", rate(RateMetric::CpuServer, 1.0)).rank(Rank::More),
         number("n", "", |run: &&Run| Cell::Count(behind(main_summary(run)))).rank(Rank::More),
-        number("lost", "", |run: &&Run| Cell::lost(run.counts.lost)).rank(Rank::More),
+        number("lost", "", |run: &&Run| Cell::lost(run.lost_of(main_metric(run)))).rank(Rank::More),
+        number("unfinished", "", |run: &&Run| Cell::lost(run.unfinished_of(main_metric(run))))
+            .rank(Rank::More),
         number("unsent", "", |run: &&Run| Cell::lost(run.counts.unsent)).rank(Rank::More),
     ];
     let fields = own(record).into_iter().chain(pair).chain(ends()).chain(fields);
@@ -253,7 +255,8 @@ fn probes(record: &Record) -> Option<Table> {
         figure("p99", "us", quantile(0.99)),
         figure("p99.9", "us", quantile(0.999)),
         number("n", "", move |probe: &Probe<'_>| Cell::Count(behind(probe.0.summary(response)))),
-        number("lost", "", |probe: &Probe<'_>| Cell::lost(probe.0.counts.lost)),
+        number("lost", "", move |probe: &Probe<'_>| Cell::lost(probe.0.lost_of(response))),
+        number("unsent", "", |probe: &Probe<'_>| Cell::lost(probe.0.counts.unsent)),
     ];
     let table = Table::of(rows, own(record).into_iter().chain(fields))?;
     Some(table.caption("probe: response of small requests beside the load"))
@@ -300,19 +303,28 @@ fn found(record: &Record, curves: &[Curve<'_>]) -> Vec<String> {
 }
 
 fn knee_of(curve: &Curve<'_>, knee: Landmark) -> String {
-    let rate = short(knee.offered * THOUSANDS);
+    let [low, high] = knee.alike.unwrap_or([knee.offered; 2]).map(|rate| short(rate * THOUSANDS));
+    let best = short(knee.offered * THOUSANDS);
     match knee.bracket {
-        Bracket::Within => format!(
-            "{rate} k/s has the highest ratio of rate to median response{}",
+        Bracket::Within if low == high => format!(
+            "{best} k/s has the highest ratio of rate to median response{}",
             next(curve, knee, "; the next measured rate is")
         ),
+        Bracket::Within => format!(
+            "{low} to {high} k/s: their ratio of rate to median response cannot be told from the \
+             highest, at {best} k/s"
+        ),
         Bracket::AtLeast => format!(
-            "at least {rate} k/s: the ratio of rate to median response is highest at the highest \
-             rate that the server sustained"
+            "at least {low} k/s: the ratio of rate to median response is highest, or cannot be \
+             told from that, at the highest rate that the server sustained"
         ),
         Bracket::AtMost => format!(
-            "at most {rate} k/s: the ratio of rate to median response is highest at the lowest \
-             measured rate"
+            "at most {high} k/s: the ratio of rate to median response is highest, or cannot be \
+             told from that, at the lowest measured rate"
+        ),
+        Bracket::Unresolved => format!(
+            "unresolved: no rate from {low} to {high} k/s has a ratio of rate to median response \
+             that stands out; raise --rounds"
         ),
     }
 }
@@ -325,6 +337,7 @@ fn highest(curve: &Curve<'_>, at: Landmark) -> String {
         }
         Bracket::AtLeast => format!("is met up to at least {rate} k/s: no higher rate exceeded it"),
         Bracket::AtMost => format!("is not met at any measured rate, from {rate} k/s on"),
+        Bracket::Unresolved => format!("is not resolved around {rate} k/s"),
     }
 }
 

@@ -14,7 +14,7 @@ use wiregauge_analysis::result::RoundResult;
 use wiregauge_figures::record::schema::Figure;
 use wiregauge_sample::join::round_trips;
 use wiregauge_stats::rate::rate;
-use wiregauge_stats::summarize;
+use wiregauge_stats::{Interval, Value, summarize};
 
 /// Of all requests, the share that counts as the shortest ones (as cperf has it).
 const SHORT_SHARE: f64 = 0.1;
@@ -290,17 +290,45 @@ impl Unloaded {
 fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<MeanSlowdown> {
     let rounds = by_size.times.values().map(Vec::len).max()?;
     let mut sums = vec![Delivered { work: 0.0, seconds: 0.0 }; rounds];
+    let mut by_length = Vec::new();
     for of in sizes {
         let unloaded_ns = of.unloaded.by(by).filter(|ns| *ns > 0.0)?;
         let times = by_size.times.get(&of.size).map_or(&[][..], Vec::as_slice);
+        let mut of_length = 0.0;
         for (sum, times) in sums.iter_mut().zip(times) {
             for ns in times.iter().filter(|ns| ns.is_finite()) {
                 sum.work += ns / unloaded_ns;
                 sum.seconds += 1.0;
+                of_length += ns / unloaded_ns;
             }
         }
+        by_length.push((of_length, &of.unloaded));
     }
-    Some(MeanSlowdown { by, mean: rate(&sums) })
+    let mut mean = rate(&sums);
+    if by == Slowdown::UnloadedP50 {
+        let [less, more] = base_error(&by_length).map(|share| share * mean.value);
+        mean.interval = mean.interval.map(|Interval { low, high }| Interval {
+            low: Value((mean.value - (mean.value - low.0).hypot(less)).max(0.0)),
+            high: Value(mean.value + (high.0 - mean.value).hypot(more)),
+        });
+    }
+    Some(MeanSlowdown { by, mean })
+}
+
+/// Returns by which share a mean slowdown may be too high, and too low, because of the unloaded
+/// medians that it divides by: of each length the share by which the end of its median's interval
+/// changes its slowdowns, times its share of the sum of all, as errors that are independent.
+fn base_error(by_length: &[(f64, &Unloaded)]) -> [f64; 2] {
+    let all: f64 = by_length.iter().map(|(sum, _)| sum).sum();
+    let mut squares = [0.0, 0.0];
+    for (sum, unloaded) in by_length {
+        let Some((base, i)) = unloaded.p50_ns.zip(unloaded.p50_interval) else { continue };
+        let ends = [1.0 - base / i.high.0, base / i.low.0.max(0.0) - 1.0];
+        for (square, change) in squares.iter_mut().zip(ends) {
+            *square += (sum / all * change).powi(2);
+        }
+    }
+    squares.map(f64::sqrt)
 }
 
 /// The times of these lengths together in the order of sending, a vector a round: what is slow at

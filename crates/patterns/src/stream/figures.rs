@@ -115,6 +115,7 @@ mod tests {
         let mut run = RunSoFar::new(0, &Case { schedule, size, ..case() }, &Stream, &[], 1);
         let counts = Counts { sent: 75, missed_steps: 25, ..Counts::default() };
         run.rounds = vec![Round { counts, ..Round::default() }];
+        run.work.offered = vec![Delivered { work: 100.0, seconds: 1.0 }];
         run.work.posted = vec![Delivered { work: 75.0, seconds: 1.0 }];
         run.work.delivered = vec![Delivered { work: 60.0, seconds: 1.0 }];
         let found = Stream.rate_figures(&run);

@@ -79,8 +79,10 @@ fn table(rows: Vec<Row<'_>>, sizes: [Option<Bytes>; 3]) -> Option<Table> {
     };
     let after = [
         number("n", "", move |row| of(row).map(|one| Cell::Count(one.count))).rank(Rank::More),
-        number("lost", "", move |row: &Row<'_>| row[0].map(|run| Cell::lost(run.counts.lost)))
-            .rank(Rank::More),
+        number("lost", "", move |row: &Row<'_>| {
+            row[0].map(|run| Cell::lost(run.lost_of(headline(run).unwrap_or(Metric::HalfRtt))))
+        })
+        .rank(Rank::More),
     ];
     let fields = before.into_iter().chain(speeds.iter().enumerate().map(speed)).chain(after);
     let table = Table::of(rows, ends().into_iter().chain(fields))?;

@@ -97,7 +97,7 @@ fn sentence(clauses: &[Clause]) -> String {
 
 impl Part {
     fn new(pair: &Pair<'_>, figure: Figure) -> Part {
-        let difference = compare::figures(figure.of(pair.a), figure.of(pair.b));
+        let difference = compare::figures(figure.estimate(pair.a), figure.estimate(pair.b));
         match figure {
             Figure::Quantile(_, p) => Part {
                 name: quantile_name(p),
@@ -192,7 +192,7 @@ mod tests {
 
     fn difference(a: Found, b: Found) -> Result<Difference, Missing> {
         let found = |(value, low, high): Found| {
-            Some((value, Some(Interval { low: Value(low), high: Value(high) })))
+            Some((value, Some(Interval { low: Value(low), high: Value(high) })).into())
         };
         compare::figures(found(a), found(b))
     }
@@ -228,7 +228,7 @@ mod tests {
         let zero = (0.0, 0.0, 0.0);
         assert_eq!(words(zero, (1.0, 1.0, 1.0)), "p50 is zero in A and not in B");
         assert_eq!(words(zero, zero), "no significant difference at p50 (zero in A)");
-        let one_round = compare::figures(Some((100.0, None)), Some((112.0, None)));
+        let one_round = compare::figures(Some((100.0, None).into()), Some((112.0, None).into()));
         assert_eq!(sentence(&[clause("p50", one_round)]), "p50 has no interval");
     }
 

@@ -65,7 +65,7 @@ impl Field {
             None => with_error(figure.value.0, figure.interval, figure.scale),
         };
         let is_weak = figure.is_weak.then_some(MARK);
-        let error = error.unwrap_or_default() + is_weak.unwrap_or_default();
+        let error = error.unwrap_or_default() + figure.sign() + is_weak.unwrap_or_default();
         // An interval has two points; it stands under no other.
         let error = Field { tone, ..Field::new(&error, error.starts_with('±')) };
         (Field { tone, ..Field::new(&value, true) }, error)
@@ -83,7 +83,7 @@ impl Field {
         let mark = if figure.is_weak { MARK } else { "" };
         let error = error.unwrap_or_default();
         let gap = if error.is_empty() { "" } else { " " };
-        let error = format!("{gap}{error}{mark}");
+        let error = format!("{gap}{error}{}{mark}", figure.sign());
         Field { error, tone, error_tone, ..Field::new(&value, true) }
     }
 

@@ -13,7 +13,8 @@ use wiregauge_base::units::scaled_ns;
 use wiregauge_figures::record::schema::{
     ClockOffset, ClockReport, Counts, Environment, Figure, Record, Run,
 };
-use wiregauge_stats::Metric;
+use wiregauge_figures::view::model::{POOLED, WITHIN};
+use wiregauge_stats::{Basis, Metric};
 
 /// From this share of a latency on, what the instrument adds to it is said beside it.
 const OWN_SHARE: f64 = 0.1;
@@ -62,14 +63,30 @@ fn short_legend(record: &Record) -> Option<String> {
         record.runs.iter().any(|run| !run.figures.is_empty() || !run.rates.is_empty());
     let legend = "figures: ± or (low..high): 95 % interval; ≤ ≥: its far end; ±?: unresolved; \
                   !: see the warnings";
-    has_figures.then(|| legend.to_owned() + infinite(record))
+    has_figures.then(|| legend.to_owned() + &signs(record) + infinite(record))
+}
+
+/// Says what the signs behind intervals mean that are not over rounds, where there are any.
+fn signs(record: &Record) -> String {
+    let figures = record.runs.iter().flat_map(|run| &run.figures);
+    let quantiles = figures.flat_map(|figure| &figure.summary.quantiles);
+    let shown: Vec<Basis> =
+        quantiles.filter(|one| one.value.is_some()).map(|one| one.basis).collect();
+    let mut text = String::new();
+    if shown.contains(&Basis::OneRound) {
+        text += &format!("; {WITHIN}: of one round, within one process");
+    }
+    if shown.contains(&Basis::Pooled) {
+        text += &format!("; {POOLED}: of all rounds' messages together");
+    }
+    text
 }
 
 /// What `inf` means, where a figure is it.
 fn infinite(record: &Record) -> &'static str {
     let is_infinite = |figure: &Figure| figure.summary.max.0.is_infinite();
     match record.runs.iter().any(|run| run.figures.iter().any(is_infinite)) {
-        true => "; inf: a message that was lost or unfinished",
+        true => "; inf: a message that was lost, unfinished or never sent",
         false => "",
     }
 }
@@ -110,7 +127,8 @@ fn legend(record: &Record) -> String {
     format!(
         "figures: ± is the larger half of the 95 % confidence interval; an asymmetric interval is \
          shown as (low..high); unresolved: an end of the interval is open, or its half is larger \
-         than the figure{maximum}{}",
+         than the figure{maximum}{}{}",
+        signs(record),
         infinite(record)
     )
 }

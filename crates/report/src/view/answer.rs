@@ -5,6 +5,7 @@
 use super::PatternView;
 use crate::curves::headline;
 use crate::number::{PERCENT, Room, US, compact, quantile_name};
+use crate::warnings::share_hit;
 use wiregauge_base::options::{each_once, grouped};
 use wiregauge_base::units::Bytes;
 use wiregauge_figures::record::schema::{Metric, Noise, OtherHost, Record, Run};
@@ -14,6 +15,10 @@ use wiregauge_figures::view::compared::{Named, ends_of, fastest, median, told_ap
 const MOST: usize = 3;
 /// A CPU that loses more than this share of its time has a say in the tail.
 const NOISY: f64 = 0.01;
+/// Below this share of messages the quantile has two more digits.
+const FEW_HIT: f64 = 0.01;
+/// The highest quantile that is named.
+const LAST: f64 = 0.9999;
 
 /// The sentences; none where there is nothing to say.
 pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
@@ -36,29 +41,34 @@ pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
     lines.truncate(MOST);
     lines.extend(super::tail::answer(record).take(MOST));
     let says_times = record.runs.iter().any(|run| !run.figures.is_empty());
-    lines.extend(noise(&record.noise, &record.hosts).filter(|_| says_times && !lines.is_empty()));
+    let hit =
+        |noise: &Noise| record.runs.iter().map(|run| share_hit(noise, run)).fold(0.0, f64::max);
+    let of_machine = noise(&record.noise, &record.hosts, hit);
+    lines.extend(of_machine.filter(|_| says_times && !lines.is_empty()));
     lines
 }
 
 /// What the machine has a say in: the CPU that the warnings name too, the first of the noisiest.
-fn noise(own: &[Noise], hosts: &[OtherHost]) -> Option<String> {
+fn noise(own: &[Noise], hosts: &[OtherHost], hit: impl Fn(&Noise) -> f64) -> Option<String> {
     let own = own.iter().map(|noise| (String::new(), noise));
     let others = hosts
         .iter()
         .flat_map(|host| host.noise.iter().map(move |noise| (format!(" of {}", host.name), noise)));
     let (host, worst) =
         own.chain(others).reduce(|a, b| if b.1.share() > a.1.share() { b } else { a })?;
-    (worst.share() > NOISY).then(|| noise_sentence(worst, &host))
+    (worst.share() > NOISY).then(|| noise_sentence(worst, &host, hit(worst)))
 }
 
-fn noise_sentence(noise: &Noise, host: &str) -> String {
-    let lost = noise.share();
-    let from = quantile_name(((1.0 - lost) * 100.0).floor() / 100.0);
-    let percent = compact(lost, None, PERCENT, Room::Little).0;
+/// Says from which quantile on latencies may be the machine's: `hit` is the share of the messages
+/// that gaps may have held up.
+fn noise_sentence(noise: &Noise, host: &str, hit: f64) -> String {
+    let percent = compact(noise.share(), None, PERCENT, Room::Little).0;
+    let steps = if hit < FEW_HIT { 1e4 } else { 1e2 };
+    let from = ((1.0 - hit).min(LAST) * steps).floor() / steps;
     format!(
-        "Other work takes {percent} % of CPU {}{host}: from {from} on, latencies may be the \
-         machine's.",
-        noise.cpu
+        "Other work takes {percent} % of CPU {}{host}: from {} on, latencies may be the machine's.",
+        noise.cpu,
+        quantile_name(from)
     )
 }
 
@@ -106,7 +116,7 @@ fn alone(run: &Run, metric: Metric) -> Option<String> {
     let p50 = median(run, String::new())?;
     let tail = run.summary(metric)?.quantile(0.99);
     let tail = tail.and_then(|found| {
-        Some(Named { name: String::new(), value: found.value?.0, interval: found.interval })
+        Some(Named { name: String::new(), value: found.value?.0, interval: found.shown_interval() })
     });
     let tail = tail.map_or_else(String::new, |tail| format!(", p99 {}", tail.text(US, "us")));
     let (name, size) = (ends_of(run), run.case.size);
@@ -140,17 +150,21 @@ mod tests {
     #[test]
     fn only_noise_that_reaches_a_shown_quantile_is_in_the_answer() {
         let seen = |lost_ns| Noise { cpu: 3, observed_ns: 1e9, lost_ns, ..Noise::default() };
-        assert_eq!(noise(&[seen(5e6)], &[]), None);
+        assert_eq!(noise(&[seen(5e6)], &[], |_| 0.04), None);
         assert_eq!(
-            noise(&[seen(5e6), seen(3.4e7)], &[]).unwrap(),
+            noise(&[seen(5e6), seen(3.4e7)], &[], |_| 0.034).unwrap(),
             "Other work takes 3.4 % of CPU 3: from p96 on, latencies may be the machine's."
         );
+        let said = noise(&[seen(3.4e7)], &[], |_| 0.0004).unwrap();
+        assert!(said.ends_with("from p99.96 on, latencies may be the machine's."), "{said}");
+        let said = noise(&[seen(3.4e7)], &[], |_| 0.0).unwrap();
+        assert!(said.ends_with("from p99.99 on, latencies may be the machine's."), "{said}");
     }
 
     #[test]
     fn a_record_that_was_made_up_has_no_share_beyond_the_whole() {
         let seen = Noise { cpu: 1, observed_ns: 0.0, lost_ns: 5.3e16, ..Noise::default() };
-        let said = noise_sentence(&seen, " of node07");
+        let said = noise_sentence(&seen, " of node07", 1.0);
         assert_eq!(
             said,
             "Other work takes 100 % of CPU 1 of node07: from p0 on, latencies may be the machine's."

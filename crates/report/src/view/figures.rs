@@ -32,7 +32,7 @@ pub fn quantiles(run: &Run) -> Vec<Figure<'_>> {
             run,
             name: quantile_name(p),
             value: number(found.value),
-            interval: found.interval,
+            interval: found.shown_interval(),
             count: summary.count,
             rounds: rounds.map(number).collect(),
         })

@@ -160,7 +160,7 @@ fn figures(record: &Record, run: &Run) -> Vec<(HeatMap, Estimate)> {
     let quantile = |p: f64| {
         let name = format!("{} {}", metric.name(), quantile_name(p));
         let found = run.summary(metric)?.quantile(p)?;
-        Some((map(&name, Scale::Time), (found.value?.0, found.interval)))
+        Some((map(&name, Scale::Time), (found.value?.0, found.shown_interval())))
     };
     [0.5, 0.99].into_iter().filter_map(quantile).collect()
 }

@@ -68,10 +68,15 @@ fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
         text("of rounds", |line: &Line<'_>| Cell::maxima(Some(&line.figure.summary)))
             .rank(Rank::More),
         number("n", "", |line: &Line<'_>| Cell::Count(line.figure.summary.count)).rank(Rank::More),
-        number("lost", "", |line: &Line<'_>| Cell::lost(line.run.counts.lost)).rank(Rank::More),
+        number("lost", "", |line: &Line<'_>| Cell::lost(line.run.lost_of(line.figure.metric)))
+            .rank(Rank::More),
         number(&format!("% {above}"), "", |line: &Line<'_>| slow(&line.figure.summary))
             .rank(Rank::More),
     ];
+    let unfinished = |line: &Line<'_>| line.run.unfinished_of(line.figure.metric);
+    let has_unfinished = runs.iter().flat_map(|run| lines(run)).any(|line| unfinished(&line) > 0);
+    let more = number("unfinished", "", move |line: &Line<'_>| Cell::lost(unfinished(line)));
+    let fields = fields.into_iter().chain(has_unfinished.then_some(more));
     let rows = runs.iter().flat_map(|run| lines(run));
     let table = Table::of(rows, own(record).into_iter().chain(named).chain(ends()).chain(fields))?;
     Some(Table { id: "main-table".into(), ..table })

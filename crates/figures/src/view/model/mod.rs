@@ -19,7 +19,7 @@ pub use plot::fields;
 pub use plot::{Axis, Curve, CurveKind, Data, Mark, Plot, Point, Series, Shape, Style, Unit};
 pub use plot::{bounds, quantile_fields};
 pub use table::{Cell, Column, Field as TableField, Figure, OfRun, Rank, Row, Source, Table};
-pub use table::{ends, figure, number, own, prose, text};
+pub use table::{POOLED, WITHIN, ends, figure, number, own, prose, text};
 
 /// The least and the greatest of the finite values.
 pub fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {

@@ -10,7 +10,7 @@ use crate::record::schema::{
 use crate::view::number::{US, short};
 use wiregauge_base::options::each_once;
 use wiregauge_plan::study::Series;
-use wiregauge_stats::{Interval, Summary, Value};
+use wiregauge_stats::{Basis, Interval, Summary, Value};
 
 /// One table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,6 +99,11 @@ pub enum Cell {
     Bad(Box<Cell>),
 }
 
+/// Behind the interval of a figure of one round: it is within one process.
+pub const WITHIN: &str = "°";
+/// Behind a quantile of all rounds' messages together.
+pub const POOLED: &str = "*";
+
 /// A number with its error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
@@ -115,6 +120,8 @@ pub struct Figure {
     pub source: Option<Source>,
     /// Whether a warning weakens it.
     pub is_weak: bool,
+    /// The way from its rounds to it, where that is to be said.
+    pub basis: Option<Basis>,
 }
 
 /// The run, the metric or rate, and the quantile of a figure.
@@ -153,6 +160,27 @@ impl Figure {
             note: String::new(),
             source: None,
             is_weak: false,
+            basis: None,
+        }
+    }
+}
+
+impl Figure {
+    /// Returns the sign of an interval that is not over rounds: [`WITHIN`] or [`POOLED`].
+    pub fn sign(&self) -> &'static str {
+        match self.basis {
+            Some(Basis::OneRound) if self.interval.is_some() => WITHIN,
+            Some(Basis::Pooled) => POOLED,
+            _ => "",
+        }
+    }
+
+    /// Returns what [`Figure::sign`] means.
+    pub fn sign_meaning(&self) -> &'static str {
+        match self.sign() {
+            WITHIN => "Of one round: the interval is within one process",
+            POOLED => "Of all rounds' messages together: single rounds have too few",
+            _ => "",
         }
     }
 }
@@ -198,7 +226,10 @@ impl Cell {
         let Some(summary) = summary else { return Cell::None };
         match summary.quantile(p) {
             Some(found) => match found.value {
-                Some(Value(ns)) => Cell::figure(ns, found.interval, US),
+                Some(Value(ns)) => {
+                    let figure = Figure::new(ns, found.shown_interval(), US);
+                    Figure { basis: Some(found.basis), ..figure }.into()
+                }
                 None => Cell::TooSmall,
             },
             None => Cell::NotComputed,

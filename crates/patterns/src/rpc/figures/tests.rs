@@ -219,15 +219,32 @@ fn a_link_is_not_found_where_long_requests_take_no_longer() {
 }
 
 #[test]
-fn a_mean_slowdown_is_that_of_all_rounds_and_of_times_above_zero() {
+fn a_mean_slowdown_is_that_of_a_typical_round_and_of_times_above_zero() {
     let times =
         by_size(&[(100, vec![vec![20_000.0], vec![20_000.0]]), (10_100, vec![vec![90_000.0]])]);
     let found = lengths(&case(), &times, Some(&baseline()), f64::INFINITY).unwrap();
-    assert!((found.slowdowns[0].mean.value - 7.0 / 3.0).abs() < 1e-12);
+    // Of the rounds it is 2.5 and 2.
+    assert!((found.slowdowns[0].mean.value - 5.0_f64.sqrt()).abs() < 1e-12);
     let at_once = baseline_of(49.0, 30_000.0);
     let found = lengths(&case(), &times, Some(&at_once), f64::INFINITY).unwrap();
     let known: Vec<Slowdown> = found.slowdowns.iter().map(|one| one.by).collect();
     assert_eq!(known, [Slowdown::UnloadedP50, Slowdown::Serialisation, Slowdown::Cperf]);
+}
+
+#[test]
+fn the_error_of_what_a_slowdown_divides_by_is_in_its_interval() {
+    let [narrow, wide] = [[100.0, 100.0], [80.0, 125.0]].map(|[low, high]| Unloaded {
+        p50_ns: Some(100.0),
+        p50_interval: Some(Interval { low: Value(low), high: Value(high) }),
+        ..Unloaded::default()
+    });
+    assert_eq!(base_error(&[(5.0, &narrow), (3.0, &narrow)]), [0.0, 0.0]);
+    // A fifth less or a quarter more, of half of all.
+    let [less, more] = base_error(&[(5.0, &narrow), (5.0, &wide)]);
+    assert!((less - 0.1).abs() < 1e-12 && (more - 0.125).abs() < 1e-12, "{less} {more}");
+    // Of two that err independently.
+    let [less, _] = base_error(&[(5.0, &wide), (5.0, &wide)]);
+    assert!((less - 0.1 * 2.0_f64.sqrt()).abs() < 1e-12, "{less}");
 }
 
 #[test]
@@ -251,7 +268,7 @@ fn latency(index: usize) -> RunSoFar {
 #[test]
 fn bandwidth_is_that_of_the_answered_requests_without_the_warm_up() {
     let sample = |(size, at, flags): (u32, f64, Flags)| {
-        Sample::new(0, size, [at, at, f64::NAN, at + 1e6, f64::NAN], flags)
+        Sample::new(0, size, [at, at, f64::NAN, at + 1e8, f64::NAN], flags)
     };
     let none = Flags::default();
     let samples = [
@@ -273,9 +290,10 @@ fn bandwidth_is_that_of_the_answered_requests_without_the_warm_up() {
     run.take(&case, Round::default(), finished, seen);
     let found: Vec<(RateMetric, f64)> =
         Rpc.rate_figures(&run).iter().map(|one| (one.metric, one.rate.value)).collect();
-    // A mean of 200 B, twice in two seconds after the first; four were sent in three.
+    // In the three seconds behind the first one: three sent, and of 200 B on average three
+    // answered.
     let known = [
-        (RateMetric::OfferedRate, 1000.0),
+        (RateMetric::OfferedRate, 1.0),
         (RateMetric::AchievedRate, 1.0),
         (RateMetric::MessageRate, 1.0),
         (RateMetric::Bandwidth, 200.0),

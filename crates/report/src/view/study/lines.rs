@@ -7,7 +7,7 @@ use wiregauge_base::units::Bytes;
 use wiregauge_figures::record::schema::{Metric, RateMetric, Record, Run};
 use wiregauge_plan::Study;
 use wiregauge_plan::study::{Axis, Graph, GraphKind, Point, Reference};
-use wiregauge_stats::compare::difference;
+use wiregauge_stats::compare::{Estimate, difference};
 use wiregauge_stats::limit::Figure;
 use wiregauge_stats::{Interval, Summary, Value};
 
@@ -186,7 +186,7 @@ pub fn rates_differ(graph: &Graph, lines: &[Line<'_>]) -> bool {
 }
 
 fn rate_of(run: &Run, metric: RateMetric) -> Option<f64> {
-    Some(Figure::Rate(metric).of(run)?.0)
+    Some(Figure::Rate(metric).estimate(run)?.value)
 }
 
 /// What a graph shows of a run of a series.
@@ -213,12 +213,14 @@ fn shown_figure(
             let run = runs.find(|other| other.case.size == run.case.size)?;
             figure(run, metric, graph.quantile)
         };
-        return parts.iter().try_fold(own?, |rest, part| {
+        let rest = parts.iter().try_fold(own?, |rest, part| {
             let found = difference(of(part)?, rest)?;
-            Some((found.absolute.0, found.interval))
-        });
+            Some(Estimate::from((found.absolute.0, found.interval)))
+        })?;
+        return Some((rest.value, rest.interval));
     }
-    let Some(base) = graph.base_of(series) else { return own };
+    let shown = own.map(|own| (own.value, own.interval));
+    let Some(base) = graph.base_of(series) else { return shown };
     let cases = study.cases(base);
     // That of the same place in a sweep.
     let axes = [Axis::Size, Axis::Values, Axis::Rate, Axis::Clients, Axis::Connections];
@@ -234,13 +236,13 @@ fn shown_figure(
     Some((found.relative?.0 + 1.0, interval))
 }
 
-fn figure(run: &Run, metric: &str, quantile: f64) -> Option<(f64, Option<Interval>)> {
+fn figure(run: &Run, metric: &str, quantile: f64) -> Option<Estimate> {
     let figure = match RateMetric::from_name(metric) {
         Some(metric) => Figure::Rate(metric),
         None if quantile >= 1.0 => Figure::Max(Metric::from_name(metric)?),
         None => Figure::Quantile(Metric::from_name(metric)?, quantile),
     };
-    figure.of(run)
+    figure.estimate(run)
 }
 
 /// One way of a rate of both: rates of both ways are sums.
