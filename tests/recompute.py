@@ -506,6 +506,10 @@ def check(folder):
                 lengths = set(np.concatenate([rows["size"].unique() for rows in unloaded]))
                 baseline = {int(s): of_lengths(unloaded, metric, [s]) for s in lengths}
             wanted["details"], short = rpc_details(run, rounds, baseline, threshold)
+        is_single = run["case"]["pattern"] in ("latency", "oneway", "stream")
+        if is_single and not any(r["samples_in_histogram_only"] for r in run["rounds"]):
+            lost = sum(int((rows["flags"] & LOST != 0).sum()) for rows in rounds)
+            wanted["counts"] = {"lost": lost}
         rates = pattern_rates(run, rounds) if run["rates"] else {}
         for mean in (wanted.get("details") or {}).get("slowdowns", []):
             if mean["by"] == run["case"]["spec"]["slowdown"]:

@@ -22,6 +22,8 @@ const DRIFT_PPM: f64 = 20.0;
 /// The ways there and back: the least delay, and the mean of what waits in queues.
 const THERE_NS: (f64, f64) = (3000.0, 600.0);
 const BACK_NS: (f64, f64) = (1000.0, 200.0);
+/// A way back of nearly nothing: half of what the bound allows would be too little.
+const SHORT_NS: (f64, f64) = (100.0, 20.0);
 const EXCHANGES: u32 = 1000;
 /// One exchange each 10 ms.
 const APART_NS: f64 = 1e7;
@@ -40,7 +42,7 @@ impl Other {
     }
 }
 
-fn exchanges(other: Other) -> Vec<Exchange> {
+fn exchanges(other: Other, back_ns: (f64, f64)) -> Vec<Exchange> {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut delay = |(least, mean): (f64, f64)| {
         let waits: f64 = Exp1.sample(&mut random);
@@ -49,7 +51,7 @@ fn exchanges(other: Other) -> Vec<Exchange> {
     let one = |number: u32| {
         let sent = f64::from(number) * APART_NS;
         let reached = sent + delay(THERE_NS);
-        let heard = reached + delay(BACK_NS);
+        let heard = reached + delay(back_ns);
         Exchange {
             sent: LocalNs(sent),
             reached: other.at(reached),
@@ -63,7 +65,8 @@ fn exchanges(other: Other) -> Vec<Exchange> {
 /// T10: an offset, a drift and a way that is longer there than back.
 pub fn t10_offset_and_drift() -> Outcome {
     let other = Other { offset_ns: OFFSET_NS, drift_ppm: DRIFT_PPM };
-    let model = Model::fit(&exchanges(other)).ok_or("no model")?;
+    let [model, lopsided] = [BACK_NS, SHORT_NS].map(|back| Model::fit(&exchanges(other, back)));
+    let (model, lopsided) = (model.ok_or("no model")?, lopsided.ok_or("no model")?);
     let rate = Schedule::Periodic { rate: MessageRate(1e9 / APART_NS) };
     let spec = format!("constant(3us) offset(1s) drift({DRIFT_PPM}ppm)");
     let played = play(&scheduled(&spec, u64::from(EXCHANGES), rate)?)?;
@@ -72,6 +75,8 @@ pub fn t10_offset_and_drift() -> Outcome {
         let (received, allowed) = model.here(LocalNs(sample.receive_ns));
         let error = (received.0 - sample.submit_ns - 3000.0).abs();
         holds &= error <= allowed;
+        let (there, at_most) = lopsided.here(LocalNs(sample.receive_ns));
+        holds &= (there.0 - sample.submit_ns - 3000.0).abs() <= at_most;
         (worst, bound) = (worst.max(error), bound.max(allowed));
     }
     let drift = model.drift_at(LocalNs(0.0)).ok_or("no drift")?;
@@ -116,7 +121,7 @@ fn begins() -> Fallible<Vec<Vec<Begin>>> {
     for rank in 0..RANKS {
         let number = f64::from(rank);
         let other = Other { offset_ns: 0.7e9 * (number + 1.0), drift_ppm: 12.0 * number - 40.0 };
-        let exchanges = exchanges(other);
+        let exchanges = exchanges(other, BACK_NS);
         let after = Model::fit(&exchanges).ok_or("no model")?;
         for (round, begins) in (0..).zip(&mut rounds) {
             let known = exchanges.len() * (round as usize + 10) / (ROUNDS as usize + 10);

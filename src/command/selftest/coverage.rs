@@ -1,7 +1,9 @@
 //! The row that judges intervals: how often they enclose what is true, over many seeded runs.
 
 use super::Outcome;
+use crate::stats::quantile::rank_interval;
 use crate::stats::rate::{Delivered, rate};
+use crate::stats::typical::typical;
 use crate::stats::{Interval, Quantile, Summary, summarize};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -71,21 +73,41 @@ fn delivered(random: &mut ChaCha8Rng) -> Delivered {
 }
 
 /// T17: the interval within rounds, of independent and of correlated samples; that of a median of
-/// rounds in two modes; and that of a rate, which with 3 rounds is Student's.
+/// rounds in two modes; that of a quantile of six rounds with levels of their own; and that of a
+/// rate, which with 3 rounds is Student's.
 pub fn t17_coverage() -> Outcome {
     let independent =
         share(TRIALS, 2.0_f64.ln(), |random| median(&rounds(random, 2, exponential))?.within);
     let correlated = share(TRIALS, 0.0, |random| median(&rounds(random, 2, correlated))?.within);
-    // The median of 0.7 N(1, 0.01) + 0.3 N(1.3, 0.013): Phi((x-1)/0.01) = 5/7.
+    // Of a round of 1000 the median is N(1, 0.01 sqrt(pi/2000)) in 7 of 10: the median of all rounds is
+    // where that law has 5/7.
     let modes =
-        share(TRIALS, 1.005_659, |random| median(&rounds(random, 10, of_two_modes))?.interval);
+        share(TRIALS, 1.000_224, |random| median(&rounds(random, 10, of_two_modes))?.interval);
+    let levels = share(RATE_TRIALS, 1.0, |random| {
+        let levels: Vec<f64> = (0..6).map(|_| (0.05 * normal(random)).exp()).collect();
+        typical(&levels)?.interval
+    });
     let rates = share(RATE_TRIALS, 1000.0, |random| {
         let rounds: Vec<Delivered> = (0..3).map(|_| delivered(random)).collect();
         rate(&rounds).interval
     });
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
-    let shares = [independent, correlated, modes, rates];
+    let shares = [independent, correlated, modes, levels, rates];
     let measured = format!("{} %", shares.map(percent).join(", "));
-    let passes = shares.iter().all(|share| *share >= LEAST) && independent <= MOST;
+    let passes =
+        shares.iter().all(|share| *share >= LEAST) && independent <= MOST && levels <= 0.97;
     Ok(("95 % or more each".into(), measured, passes))
+}
+
+/// T25: the order statistics that bound a median with 95 %: ranks 40 and 61 of 100, 2 and 9 of 10
+/// (Conover, Practical Nonparametric Statistics, table A3).
+pub fn t25_order() -> Outcome {
+    let [low, high] = rank_interval(0.5, 100, 100.0).map(Option::unwrap_or_default);
+    // Seven near 1 and three near 2: a gap wider than chance makes.
+    let rounds = [1.01, 2.0, 1.02, 1.03, 2.01, 1.04, 1.05, 2.02, 1.06, 1.07];
+    let over = typical(&rounds).and_then(|found| found.interval).ok_or("no interval")?;
+    let measured = format!("{low}..{high} and {}..{}", over.low.0, over.high.0);
+    let truth = "40..61 and 1.02..2.01".to_owned();
+    let passes = measured == truth;
+    Ok((truth, measured, passes))
 }

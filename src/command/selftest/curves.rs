@@ -45,7 +45,7 @@ pub fn t22_knee_and_limit() -> Outcome {
     let slo = Slo { quantile: 0.99, below: Span(2 * SERVICE_NS as u64) };
     let mut points: Vec<Point> = (1..10).map(|tenth| point(f64::from(tenth) / 10.0)).collect();
     let short = [only(knee(&points[..5])), highest(&points[..5], slo)];
-    let fast = Some(exactly(1.0));
+    let fast = Some(exactly(SERVICE_NS / 2.0));
     points.push(Point { falls_short: true, p50: fast, ..point(0.95) });
     points.push(Point { generator_bound: true, falls_short: true, p50: fast, ..point(0.97) });
     let whole = [only(knee(&points)), highest(&points, slo)];

@@ -48,7 +48,12 @@ pub fn t18_rates() -> Outcome {
     let truth = [(RateMetric::Bandwidth, 64e8), (RateMetric::MessageRate, 1e8)];
     rates_are(&flows, &truth, &mut off)?;
     let counts = [&scheduled, &closed, &flows].map(|run| (run.counts.sent, run.counts.received));
-    let counted = counts == [(3300, 3300), (16_500, 16_500), (1_650_000, 1_650_000)];
+    let mut counted = counts == [(3300, 3300), (16_500, 16_500), (1_650_000, 1_650_000)];
+    let lossy = Simulated { spec: "constant(2us) loss(10%)", count: 5000, warmup: 0, rounds: 2 };
+    let run = measured(scheduled_messages(1e5), lossy)?;
+    let lost = summary(&run, Metric::OneWay)?.lost;
+    let missing = run.counts.sent - run.counts.received;
+    counted &= run.counts.lost == missing && lost == missing && lost.abs_diff(1000) < 150;
     let truth = "100 k/s by schedule, 500 k/s answered, 6.4 GB/s";
     let measured = format!("off by at most {:.4} %", 100.0 * off);
     Ok((truth.into(), measured, off < RATE_ERROR && counted))

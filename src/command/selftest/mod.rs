@@ -30,7 +30,7 @@ type Test = (u32, &'static str, &'static str, fn() -> Outcome);
 
 /// By their numbers.
 #[rustfmt::skip]
-const TESTS: [Test; 24] = [
+const TESTS: [Test; 25] = [
     (1, "normal delays 1.0 us, sd 0.3 us", "within 5 %", statistics::t1_standard_deviation),
     (2, "one 5 ms stall in 1000 samples of about 1.1 us",
      "max 5 ms, mean 6.1 us, visible in every output", outputs::t2_stall),
@@ -46,7 +46,7 @@ const TESTS: [Test; 24] = [
      "rate within 0.1 %; Anderson-Darling at 5 %", generator::t8_generators),
     (9, "1 % loss and 1 % reordering, 100 k/s one way",
      "p99.5 infinite; latencies kept; counts exact", statistics::t9_loss_and_reordering),
-    (10, "asymmetry 3:1, offset 1 s, drift 20 ppm",
+    (10, "asymmetry 3:1 and 30:1, offset 1 s, drift 20 ppm",
      "error <= bound; drift within 0.1 ppm; bound grows with age", clocks::t10_offset_and_drift),
     (11, "24 h x 100 M/s simulated", "no overflow, NaN or negative", statistics::t11_a_day),
     (12, "every output format", "strict readers read back what was injected",
@@ -58,7 +58,7 @@ const TESTS: [Test; 24] = [
      "one plain sentence, no hang, exit code 2", processes::t15_refusals),
     (16, "null transport, real clock",
      "latency <= printed error; overhead 5 to 100 % of the loop", processes::t16_null),
-    (17, "400 runs each: independent, AR(1) 0.9, two modes, rates",
+    (17, "400 runs each: independent, AR(1) 0.9, two modes, levels, rates",
      "93 % or more enclose the truth", coverage::t17_coverage),
     (18, "known counts in known times", "rates within 0.1 %; counts exact", figures::t18_rates),
     (19, "a second of CLOCK_MONOTONIC", "within 1000 ppm", clocks::t19_scale),
@@ -69,6 +69,7 @@ const TESTS: [Test; 24] = [
     (23, "5 % duplicates, no loss", "no duplicate counts as lost", figures::t23_duplicates),
     (24, "allreduce of 4 ranks, 1 us a message; one of MPI here",
      "first entry to last exit, not the time after a barrier", collectives::t24_collectives),
+    (25, "the median of 100 numbers, and of ten rounds in two modes", "exact", coverage::t25_order),
 ];
 
 /// One row of the self-test.
