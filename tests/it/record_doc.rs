@@ -9,6 +9,7 @@ use wiregauge::explain::tail::TailCauses;
 use wiregauge::explain::{Apart, Cause, Explanation, Named, Slow, SlowMessage, StageFigures};
 use wiregauge::record::schema::{Record, Run};
 use wiregauge::record::{RunDirectory, samples};
+use wiregauge::stats;
 use wiregauge::units::Bytes;
 use wiregauge_test_support::bounded::output;
 
@@ -50,7 +51,17 @@ fn explanation() -> Explanation {
     let cpus = vec![(1, 9)];
     let on_cpu_ns = Some(1.0);
     let name = "driver".into();
-    let stage = StageFigures { name, cpus, on_cpu_ns, ..Default::default() };
+    let known = Some(stats::Interval { low: stats::Value(1.0), high: stats::Value(2.0) });
+    let median_interval = known;
+    let best_interval = known;
+    let stage = StageFigures {
+        name,
+        cpus,
+        on_cpu_ns,
+        median_interval,
+        best_interval,
+        ..Default::default()
+    };
     Explanation {
         run: 1,
         untraced: 0,
@@ -63,9 +74,11 @@ fn explanation() -> Explanation {
         sum_error: 0.0,
         anchor_ns: 14.0,
         factor: 1.2,
+        factor_interval: known,
         untraced_p50_ns: 5e3,
         stamps: 16.0,
         probe_ns: 80.0,
+        probe_interval: known,
         queues: vec![vec![0.0; 8]],
         batches: vec![vec![1.0; 8]],
         merged: vec![vec![1.0; 8]],

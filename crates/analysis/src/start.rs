@@ -201,6 +201,11 @@ mod tests {
         let found = of_rounds(&finished, |_| Some(End { time: &time, offset: None }));
         let begin = found[0].as_ref().unwrap().client.unwrap();
         assert_eq!((begin.number, begin.host, begin.late_ns), (1, Some(0), 399_000.0));
+        assert_eq!(
+            found[0].as_ref().unwrap().spread_ns,
+            399_000.0,
+            "from the first node to the last"
+        );
         let mut plan = wiregauge_patterns::latency::request(Default::default()).plan().unwrap();
         plan.cases[0].topology = wiregauge_plan::Topology::nodes(3);
         plan.hosts.push(wiregauge_plan::HostSpec { host: "node07".into(), ..Default::default() });

@@ -104,6 +104,17 @@ mod tests {
     /// Returns rates per second of what was intended, sent and answered, of messages that are sent
     /// and answered so long after they were intended. The first one is warm-up.
     fn rates(schedule: Schedule, ended: Ended, intended_s: &[f64], late_s: [f64; 2]) -> [f64; 3] {
+        rates_of(schedule, ended, intended_s, late_s, 0)
+    }
+
+    /// Returns the same where more messages have no rows.
+    fn rates_of(
+        schedule: Schedule,
+        ended: Ended,
+        intended_s: &[f64],
+        late_s: [f64; 2],
+        samples_in_histogram_only: u64,
+    ) -> [f64; 3] {
         let case = wiregauge_patterns::oneway::request(Default::default());
         let case = case.plan().unwrap().cases.remove(0);
         let bound = Bound { time: Some(Span(10 * SECOND as u64)), ..case.bound };
@@ -115,7 +126,8 @@ mod tests {
             let stamps = [at * SECOND, submit, f64::NAN, receive, f64::NAN];
             samples.samples.push(Sample::new(number as u64, 8, stamps, flags));
         }
-        let round = Round { ended: RoundEnd::Loop(ended), ..Round::default() };
+        let ended = RoundEnd::Loop(ended);
+        let round = Round { ended, samples_in_histogram_only, ..Round::default() };
         let seen = RoundSeen {
             case: &case,
             samples: &samples,
@@ -139,6 +151,13 @@ mod tests {
         let times = every(0.25, 10.0);
         assert_eq!(rates(schedule, Ended::Time, &times, [0.0, 0.1]), [4.0; 3]);
         assert_eq!(rates(schedule, Ended::Count, &times, [0.01, 0.1]), [4.0; 3]);
+    }
+
+    #[test]
+    fn where_the_rows_end_before_the_round_the_rate_is_that_of_the_rows() {
+        let schedule = Schedule::Periodic { rate: MessageRate(4.0) };
+        let found = rates_of(schedule, Ended::Time, &every(0.25, 5.0), [0.0, 0.1], 20);
+        assert_eq!(found, [4.0; 3], "the other half has no rows");
     }
 
     #[test]

@@ -79,8 +79,8 @@ pub fn t17_coverage() -> Outcome {
     let independent =
         share(TRIALS, 2.0_f64.ln(), |random| median(&rounds(random, 2, exponential))?.within);
     let correlated = share(TRIALS, 0.0, |random| median(&rounds(random, 2, correlated))?.within);
-    // Of a round of 1000 the median is N(1, 0.01 sqrt(pi/2000)) in 7 of 10: the median of all rounds is
-    // where that law has 5/7.
+    // Of a round of 1000 the median is N(1, 0.01 sqrt(pi/2000)) in 7 of 10: the median of all
+    // rounds is where that law has 5/7.
     let modes =
         share(TRIALS, 1.000_224, |random| median(&rounds(random, 10, of_two_modes))?.interval);
     let levels = share(RATE_TRIALS, 1.0, |random| {

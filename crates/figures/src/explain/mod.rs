@@ -28,6 +28,7 @@ pub use stages::is_wire;
 pub use summary::{Explainer, RoundTrace, Tracing};
 
 use serde::{Deserialize, Serialize};
+use wiregauge_stats::Interval;
 
 /// Quantiles of the table, 0 and 1 included.
 pub const QUANTILES: [f64; 8] = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0];
@@ -117,14 +118,21 @@ pub struct Explanation {
     pub sum_error: f64,
     /// By how much the kernel's clock may be off against that of the samples.
     pub anchor_ns: f64,
-    /// Median of the traced rounds over that of the others.
+    /// Median of a typical traced round over that of the others.
     pub factor: f64,
+    /// 95 % interval of the factor over rounds; `None`: fewer than two of a kind, or an older
+    /// record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor_interval: Option<Interval>,
     /// Median without tracing.
     pub untraced_p50_ns: f64,
     /// Stamps that lie in a message, in the mean.
     pub stamps: f64,
     /// What one stamp of the way adds, by the lesser difference of p10 and p50.
     pub probe_ns: f64,
+    /// The 95 % interval of what one adds to the median, over rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_interval: Option<Interval>,
     /// Messages in front of one when it came to the socket of each leg, by [`QUANTILES`]; empty
     /// where messages go one at a time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -173,10 +181,17 @@ pub struct StageFigures {
     pub sends: bool,
     /// The trace point at which it ends; empty: the program's own stamp.
     pub ends_at: String,
-    /// By [`QUANTILES`]: of this stage alone, so a row does not add up.
+    /// By [`QUANTILES`]: of this stage alone, so a row does not add up. The median is that of a
+    /// typical round, the others are of all messages together.
     pub quantiles_ns: Vec<f64>,
+    /// 95 % interval of the median, over rounds; `None`: fewer than two, or an older record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_interval: Option<Interval>,
     /// Mean of the fastest messages, of which the stages add up.
     pub best_ns: f64,
+    /// 95 % interval of that mean, over rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_interval: Option<Interval>,
     /// Mean of the slow messages, of which the stages add up.
     pub slow_ns: f64,
     /// Mean of the time in which the thread or the kernel that works in it had a CPU; `None`: an

@@ -15,7 +15,10 @@ use std::collections::BTreeMap;
 use wiregauge_host::trace::{Kind, Trace};
 use wiregauge_plan::Followed;
 use wiregauge_sample::RoundSamples;
+use wiregauge_stats::compare::{Difference, Estimate, difference};
 use wiregauge_stats::quantile::rank;
+use wiregauge_stats::typical::typical;
+use wiregauge_stats::{Interval, Value};
 
 /// Messages that are kept in detail.
 const MOST_SLOWEST: usize = 50;
@@ -69,6 +72,8 @@ impl Tracing<'_> {
 pub struct Explainer {
     traced: Vec<RoundTrace>,
     untraced_ns: Vec<f64>,
+    /// The median of each round.
+    untraced_medians_ns: Vec<f64>,
     untraced: u32,
 }
 
@@ -89,7 +94,9 @@ impl Explainer {
     pub fn add_untraced(&mut self, samples: &RoundSamples, way: &Way) {
         self.untraced = samples.run;
         let own = samples.samples.iter().filter(|sample| way.is_measured(sample));
-        self.untraced_ns.extend(own.map(|sample| way.total_ns(sample)));
+        let own = sorted(own.map(|sample| way.total_ns(sample)));
+        self.untraced_medians_ns.extend(at(&own, 0.5));
+        self.untraced_ns.extend(own);
     }
 
     /// What the rounds show; `None`: no message could be split, or no round ran without tracing.
@@ -118,15 +125,17 @@ impl Explainer {
         let untraced_p50_ns = at(&self.untraced_ns, 0.5)?;
         let most_ns = if way.followed == Followed::Alone { f64::INFINITY } else { MOST_PROBE_NS };
         let added_ns = added_ns(&totals, &self.untraced_ns)?;
-        let probes = Probes::new(&stages, &all, added_ns, most_ns);
+        let mut probes = Probes::new(&stages, &all, added_ns, most_ns);
+        let traced_medians_ns = medians(&rounds_of(&all, |number| all[number].total_ns));
+        let cost = cost(&self.untraced_medians_ns, &traced_medians_ns);
+        let relative = cost.and_then(|cost| cost.relative);
+        let difference = cost.and_then(|cost| cost.interval);
+        probes.interval = difference.map(|difference| probes.each(difference));
         let figures = Figures::new(&stages, &all, &totals, &probes, tracing)?;
         let slow: Vec<&Message<'_>> =
             all.iter().filter(|message| message.total_ns > figures.slow_ns).collect();
         let (slow_of_all, slowest) = slow_messages(&slow, &figures, sees_all);
         let sum = |count: fn(&RoundSplit) -> u64| done.iter().map(|one| count(&one.split)).sum();
-        let error = |message: &Message<'_>| {
-            (message.stages_ns.iter().sum::<f64>() / message.total_ns - 1.0).abs()
-        };
         Some(Explanation {
             run: done.first()?.round.samples.run,
             untraced: self.untraced,
@@ -134,12 +143,14 @@ impl Explainer {
             incomplete: sum(|split| split.incomplete),
             disordered: sum(|split| split.disordered),
             beyond: sum(|split| split.beyond),
-            sum_error: all.iter().map(error).fold(0.0, f64::max),
+            sum_error: all.iter().map(Message::sum_error).fold(0.0, f64::max),
             anchor_ns: done.iter().map(|one| one.round.clock.error_ns).fold(0.0, f64::max),
-            factor: at(&totals, 0.5)? / untraced_p50_ns,
+            factor: relative.map_or(at(&totals, 0.5)? / untraced_p50_ns, |more| more.0 + 1.0),
+            factor_interval: cost.and_then(|cost| cost.relative_interval).map(one_more),
             untraced_p50_ns,
             stamps: probes.stamps,
             probe_ns: probes.each_ns,
+            probe_interval: probes.interval,
             stages: figures.stages,
             total: figures.total,
             queues: queues(&all, &way),
@@ -163,6 +174,30 @@ fn at(sorted: &[f64], p: f64) -> Option<f64> {
     sorted.get(rank as usize - 1).copied()
 }
 
+/// Returns the values of messages, those of each round together; `value` has that of a number.
+fn rounds_of(all: &[Message<'_>], value: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
+    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (number, message) in all.iter().enumerate() {
+        rounds.entry(message.done.round.samples.round).or_default().push(value(number));
+    }
+    rounds.into_values().collect()
+}
+
+/// Returns the median of each round, by nearest rank.
+fn medians(rounds: &[Vec<f64>]) -> Vec<f64> {
+    rounds.iter().filter_map(|round| at(&sorted(round.iter().copied()), 0.5)).collect()
+}
+
+/// Returns the interval of a ratio from that of what it is above 1 by.
+fn one_more(more: Interval) -> Interval {
+    Interval { low: Value(more.low.0 + 1.0), high: Value(more.high.0 + 1.0) }
+}
+
+/// Returns by how much the medians of traced rounds are above those of the others.
+fn cost(untraced_ns: &[f64], traced_ns: &[f64]) -> Option<Difference> {
+    difference(Estimate::of_rounds(untraced_ns)?, Estimate::of_rounds(traced_ns)?)
+}
+
 /// What tracing adds to a message: the least of the differences of p10 and p50. Where other work
 /// disturbs some rounds and not others, a difference has that in it too, and mostly that of p50.
 fn added_ns(traced: &[f64], untraced: &[f64]) -> Option<f64> {
@@ -178,6 +213,13 @@ struct Message<'a> {
     stages_ns: &'a [f64],
 }
 
+impl Message<'_> {
+    /// Returns the difference between the sum of the stages and the measured time, as a share.
+    fn sum_error(&self) -> f64 {
+        (self.stages_ns.iter().sum::<f64>() / self.total_ns - 1.0).abs()
+    }
+}
+
 fn messages<'a>(done: &'a Done<'a>) -> impl Iterator<Item = Message<'a>> {
     done.split.messages.iter().enumerate().map(move |(number, own)| Message {
         done,
@@ -190,6 +232,8 @@ fn messages<'a>(done: &'a Done<'a>) -> impl Iterator<Item = Message<'a>> {
 /// What the probes add: the same for each stamp of the way.
 struct Probes {
     each_ns: f64,
+    /// Interval of what one adds to the median, over rounds.
+    interval: Option<Interval>,
     stamps: f64,
     /// The stages that have it.
     costly: Vec<bool>,
@@ -204,7 +248,15 @@ impl Probes {
         let is_costly = costly(stages);
         let own = is_costly.iter().filter(|is| **is).count().max(1) as f64;
         let each_ns = (difference_ns / own).clamp(0.0, most_ns);
-        Probes { each_ns, stamps: stamps as f64 / all.len().max(1) as f64, costly: is_costly }
+        let stamps = stamps as f64 / all.len().max(1) as f64;
+        Probes { each_ns, interval: None, stamps, costly: is_costly }
+    }
+
+    /// Returns what each of them adds where all together add as much.
+    fn each(&self, all: Interval) -> Interval {
+        let own = self.costly.iter().filter(|is| **is).count().max(1) as f64;
+        let [low, high] = [all.low, all.high].map(|end| Value((end.0 / own).max(0.0)));
+        Interval { low, high }
     }
 
     /// The stages of a message without what the stamp at the begin of each adds, and last of all
@@ -250,7 +302,8 @@ impl Figures {
         probes: &Probes,
         tracing: &Tracing<'_>,
     ) -> Option<Figures> {
-        let (best_ns, slow_ns) = (at(totals, BEST)?, at(totals, SLOW)?);
+        let best_ns = at(totals, BEST)?;
+        let slow_ns = at(totals, SLOW)?;
         let apart: Vec<Vec<f64>> =
             all.iter().map(|message| probes.apart(message.stages_ns)).collect();
         let on_cpu = on_cpu(defs, all, tracing);
@@ -262,15 +315,17 @@ impl Figures {
             values.iter().sum::<f64>() / values.len().max(1) as f64
         };
         let figures = |number: usize, def: Option<&StageDef>| {
-            let sorted = sorted(apart.iter().map(|stages| stages[number]));
             let value = |at: usize| apart[at][number];
+            let (quantiles_ns, median_interval) = with_median(all, value);
             StageFigures {
                 leg: def.map_or(0, |def| def.leg as u32),
                 name: def.map_or_else(|| "probes".to_owned(), |def| def.name.clone()),
                 sends: def.is_some_and(|def| def.half == Half::Send),
                 ends_at: tracing.ends_at(def),
-                quantiles_ns: quantiles(&sorted),
+                quantiles_ns,
+                median_interval,
                 best_ns: mean(&is_best, &value),
+                best_interval: best_interval(all, value),
                 slow_ns: mean(&is_slow, &value),
                 on_cpu_ns: def.and_then(|_| on_cpu_ns(&on_cpu, &apart, number)),
                 cpus: def.map_or_else(Vec::new, |_| cpus(all, number)),
@@ -278,10 +333,13 @@ impl Figures {
         };
         let stages = defs.iter().enumerate().map(|(at, def)| figures(at, Some(def)));
         let stages = stages.chain([figures(defs.len(), None)]).collect();
+        let (quantiles_ns, median_interval) = with_median(all, |at| all[at].total_ns);
         let total = StageFigures {
             name: "total".to_owned(),
-            quantiles_ns: quantiles(totals),
+            quantiles_ns,
+            median_interval,
             best_ns: mean(&is_best, &|at| all[at].total_ns),
+            best_interval: best_interval(all, |at| all[at].total_ns),
             slow_ns: mean(&is_slow, &|at| all[at].total_ns),
             ..StageFigures::default()
         };
@@ -290,6 +348,33 @@ impl Figures {
         let medians_ns = (0..defs.len()).map(median).collect::<Option<_>>()?;
         Some(Figures { stages, total, medians_ns, slow_ns })
     }
+}
+
+/// Returns the quantiles of all messages, of which the median is that of a typical round, and the
+/// interval of that.
+fn with_median(all: &[Message<'_>], value: impl Fn(usize) -> f64) -> (Vec<f64>, Option<Interval>) {
+    let rounds = rounds_of(all, value);
+    let mut quantiles_ns = quantiles(&sorted(rounds.iter().flatten().copied()));
+    let typical = typical(&medians(&rounds)).filter(|found| found.interval.is_some());
+    if let Some(found) = typical {
+        let places = quantiles_ns.iter_mut().zip(QUANTILES);
+        places.filter(|(_, p)| *p == 0.5).for_each(|(median, _)| *median = found.value);
+    }
+    (quantiles_ns, typical.and_then(|found| found.interval))
+}
+
+/// Returns the interval, over rounds, of the mean of the messages up to p10 of the total of their
+/// round.
+fn best_interval(all: &[Message<'_>], value: impl Fn(usize) -> f64) -> Option<Interval> {
+    let values = rounds_of(all, value);
+    let mut means = Vec::new();
+    for (values, totals) in values.iter().zip(rounds_of(all, |number| all[number].total_ns)) {
+        let best_ns = at(&sorted(totals.iter().copied()), BEST)?;
+        let own = values.iter().zip(&totals).filter(|(_, total)| **total <= best_ns);
+        let best: Vec<f64> = own.map(|(value, _)| *value).collect();
+        means.push(best.iter().sum::<f64>() / best.len() as f64);
+    }
+    typical(&means)?.interval
 }
 
 /// The CPU time of each stage of each message; nothing where threads' switches were not stamped.

@@ -340,6 +340,60 @@ fn what_the_probes_add_is_a_stage_of_its_own_and_the_sum_stays() {
     assert!(found.sum_error < 1e-12 && found.factor > 1.0);
 }
 
+/// The samples of a round whose messages each took longer, or shorter, by this.
+fn shifted(samples: &[Sample], by_ns: f64) -> Vec<Sample> {
+    let mut all = samples.to_vec();
+    all.iter_mut().for_each(|sample| sample.receive_ns += by_ns);
+    all
+}
+
+#[test]
+fn a_stage_and_what_tracing_costs_have_intervals_over_rounds() {
+    let mut explainer = Explainer::default();
+    let (samples, _) = round(200, |_| None, Vec::new());
+    let total = samples[0].receive_ns - samples[0].submit_ns;
+    for (number, later_ns) in [0.0, 30.0, 60.0].into_iter().enumerate() {
+        let (_, trace) = round(200, |_| None, Vec::new());
+        // The last stage, which the program's stamp ends, differs from round to round.
+        let samples = shifted(&samples, later_ns);
+        explainer.add(RoundTrace {
+            samples: RoundSamples { run: 1, round: number as u32, samples: samples.clone() },
+            trace,
+            clock: clock(),
+            owners: Owners::default(),
+            bound_ns: 0.0,
+        });
+        let without = RoundSamples { run: 0, round: 0, samples: shifted(&samples, -160.0) };
+        explainer.add_untraced(&without, &way(Followed::Alone));
+    }
+    let found = explainer.explain(&Tracing {
+        way: way(Followed::Alone),
+        trace_points: &[(Kind::Send, "send"), (Kind::Copied, "sock_recv_length")],
+        refused: None,
+        missing: &[],
+        sees_all: true,
+    });
+    let found = found.unwrap();
+    // Geometric means of three medians; t(4) = 2.776 of what both kinds of rounds scatter by.
+    let [with, without] = [0.0, -160.0].map(|add| {
+        let logs = [0.0, 30.0, 60.0].map(|later: f64| (total + add + later).ln());
+        (logs.iter().sum::<f64>() / 3.0).exp()
+    });
+    assert!((found.factor / (with / without) - 1.0).abs() < 1e-12, "{}", found.factor);
+    let factor = found.factor_interval.unwrap();
+    let half = 2.776 * 30.0 * (2.0_f64 / 3.0).sqrt() / total;
+    assert!((found.factor - factor.low.0 - half).abs() < 0.2 * half, "{factor:?} {half}");
+    let probe = found.probe_interval.unwrap();
+    assert!(probe.low.0 < 10.0 && 10.0 < probe.high.0, "{probe:?}");
+    let whole = found.total.median_interval.unwrap();
+    let p50 = found.total.quantiles_ns[3];
+    assert!((p50 / with - 1.0).abs() < 1e-12 && whole.low.0 < p50 && p50 < whole.high.0);
+    let steady = &found.stages[0];
+    let median = steady.median_interval.unwrap();
+    let best = steady.best_interval.unwrap();
+    assert!(median.high.0 - median.low.0 < 1e-9 && best.high.0 - best.low.0 < 1e-9, "{steady:?}");
+}
+
 /// The messages of two threads of each end, those of the second a little later.
 fn of_two_threads() -> (Vec<Sample>, Trace) {
     let (mut samples, mut trace) = round(20, |_| None, Vec::new());

@@ -1,4 +1,4 @@
-//! Where the time of messages goes: stages by percentile, the best case of both ends beside each
+//! Where the time of messages goes: stages by percentile, the best case of both ends next to each
 //! other, and the causes of the slow ones.
 
 use crate::model::{Cell, Column, Note, Row, Section, Show, Table};
@@ -134,11 +134,11 @@ fn notes(found: &Explanation) -> Vec<String> {
             count(found.beyond)
         ),
         format!(
-            "tracing costs: p50 {} with and {} without, rounds in turns: factor {:.2}; {:.1} \
-             stamps lie in a message; stage 'probes' is what they add",
+            "tracing costs: p50 {} with and {} without, rounds in turns: factor {}; {:.1} stamps \
+             lie in a message; stage 'probes' is what they add",
             time(median(&found.total)),
             time(found.untraced_p50_ns),
-            found.factor,
+            factor(found),
             found.stamps
         ),
         format!(
@@ -156,6 +156,15 @@ fn notes(found: &Explanation) -> Vec<String> {
         all.push(format!("not stamped by this kernel, so that stages are merged: {missing}"));
     }
     all
+}
+
+/// Returns the factor by which tracing is slower, with its interval rounded outward.
+fn factor(found: &Explanation) -> String {
+    let interval = found.factor_interval.map_or_else(String::new, |both| {
+        let [low, high] = [(both.low.0 * 100.0).floor(), (both.high.0 * 100.0).ceil()];
+        format!(" ({:.2}..{:.2})", low / 100.0, high / 100.0)
+    });
+    format!("{:.2}{interval}", found.factor)
 }
 
 /// How well the wire is known where each end has a kernel of its own.
@@ -188,11 +197,11 @@ fn by_sockets(found: &Explanation, left_out: u64) -> Vec<String> {
             count(left_out),
         ),
         format!(
-            "stamping costs: p50 {} with and {} without, rounds in turns: factor {:.2}; the \
-             kernel's clock is known to {:.0} ns",
+            "stamping costs: p50 {} with and {} without, rounds in turns: factor {}; the kernel's \
+             clock is known to {:.0} ns",
             time(median(&found.total)),
             time(found.untraced_p50_ns),
-            found.factor,
+            factor(found),
             found.anchor_ns
         ),
     ]
@@ -259,7 +268,7 @@ fn row(cells: Vec<Cell>) -> Row {
     Row { cells, ..Row::default() }
 }
 
-/// The stages of the fastest messages, client and server beside each other.
+/// The stages of the fastest messages, client and server next to each other.
 fn best_case(found: &Explanation) -> Table {
     let mut rows = Vec::new();
     let columns = vec![
@@ -356,7 +365,7 @@ fn stages(found: &Explanation) -> Table {
             "back"
         };
         let mut cells: Vec<Cell> = vec![way.into(), stage.name.as_str().into()];
-        cells.extend(stage.quantiles_ns.iter().map(|ns| us(*ns)));
+        cells.extend(quantiles(stage));
         cells.push(us(stage.slow_ns));
         cells.extend(on_cpu.map(|_| stage.on_cpu_ns.map_or(Cell::None, us)));
         cells.push(Some(cpus(stage)).filter(|cpus| !cpus.is_empty()).into());
@@ -364,13 +373,23 @@ fn stages(found: &Explanation) -> Table {
     };
     let mut rows: Vec<Row> = found.stages.iter().map(stage).collect();
     let mut total: Vec<Cell> = vec![both.into(), "total".into()];
-    total.extend(found.total.quantiles_ns.iter().map(|ns| us(*ns)));
+    total.extend(quantiles(&found.total));
     total.push(us(found.total.slow_ns));
     total.extend(on_cpu.map(us));
     total.push(Cell::None);
     rows.push(row(total));
     let caption = "percentiles of each stage alone; means add up, percentiles do not".into();
     Table { id: "explain-stages".into(), caption, columns, rows, ..Table::default() }
+}
+
+/// Returns the cells of the quantiles of a stage, the median with its interval.
+fn quantiles(stage: &StageFigures) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = stage.quantiles_ns.iter().map(|ns| us(*ns)).collect();
+    let median = QUANTILES.iter().position(|p| *p == 0.5).and_then(|at| cells.get_mut(at));
+    if let (Some(cell), Some(interval)) = (median, stage.median_interval) {
+        *cell = Cell::figure(self::median(stage), Some(interval), US);
+    }
+    cells
 }
 
 /// The CPUs of a stage, with shares where there are several.

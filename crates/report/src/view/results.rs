@@ -3,7 +3,7 @@
 use crate::model::{
     Cell, Note, OfRun, Rank, Section, Show, Table, ends, figure, number, own, text,
 };
-use crate::number::THOUSANDS;
+use crate::number::{THOUSANDS, US};
 use std::collections::BTreeSet;
 use wiregauge_figures::record::schema::{Figure, Metric, RateMetric, Record, Run};
 use wiregauge_stats::Summary;
@@ -67,6 +67,12 @@ fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
         }),
         text("of rounds", |line: &Line<'_>| Cell::maxima(Some(&line.figure.summary)))
             .rank(Rank::More),
+        number("sd between", "us", |line: &Line<'_>| {
+            line.figure.summary.sd_between.map_or(Cell::None, spread)
+        })
+        .rank(Rank::More),
+        number("IQR within", "us", |line: &Line<'_>| spread(line.figure.summary.iqr_within))
+            .rank(Rank::More),
         number("n", "", |line: &Line<'_>| Cell::Count(line.figure.summary.count)).rank(Rank::More),
         number("lost", "", |line: &Line<'_>| Cell::lost(line.run.lost_of(line.figure.metric)))
             .rank(Rank::More),
@@ -80,6 +86,11 @@ fn distributions(record: &Record, runs: Vec<&Run>) -> Option<Table> {
     let rows = runs.iter().flat_map(|run| lines(run));
     let table = Table::of(rows, own(record).into_iter().chain(named).chain(ends()).chain(fields))?;
     Some(Table { id: "main-table".into(), ..table })
+}
+
+/// Returns the cell of a spread in ns; none of no samples.
+fn spread(ns: f64) -> Cell {
+    if ns.is_nan() { Cell::None } else { Cell::number(ns * US) }
 }
 
 /// The share of slow samples in per cent, lost ones included.
