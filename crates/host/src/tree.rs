@@ -105,16 +105,19 @@ pub fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
 
 /// CPUs in the kernel's notation (`0-3,8`), ascending. `None` where it is not in that notation.
 ///
-/// Limit: CPU numbers below 65 536, so that no text can ask for gigabytes.
+/// Limit: CPU numbers below 65 536, each expanded once, so that no text can ask for gigabytes.
 pub fn parse_cpus(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
     for part in text.trim().split(',').filter(|p| !p.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        cpus.extend((first..=last).map(u32::from));
+        ranges.push((first.trim().parse().ok()?, last.trim().parse().ok()?));
     }
-    cpus.sort_unstable();
-    cpus.dedup();
+    ranges.sort_unstable();
+    let mut cpus: Vec<u32> = Vec::new();
+    for (first, last) in ranges {
+        let next = cpus.last().map_or(0, |last| last + 1);
+        cpus.extend(next.max(first.into())..=last.into());
+    }
     Some(cpus)
 }
 
@@ -212,6 +215,10 @@ mod tests {
             assert_eq!(parse_cpus(text), None, "{text}");
         }
         assert_eq!(parse_cpus("3-1"), Some(vec![]));
+        assert_eq!(parse_cpus("2-4,0-3,8,3,8-8"), Some(vec![0, 1, 2, 3, 4, 8]));
+        // Each range once more would take 65,536 times 30,000 numbers.
+        let repeated = "0-65535,".repeat(30_000);
+        assert_eq!(parse_cpus(&repeated).map(|cpus| cpus.len()), Some(65_536));
     }
 
     #[test]

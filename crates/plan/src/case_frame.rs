@@ -34,6 +34,7 @@ impl CaseFrame {
                 (Schedule::Trace { .. }, Some(trace)) => Schedule::Trace { rate: trace.rate() },
                 (other, _) => other,
             };
+            schedule.check()?;
             let case = Case { schedule, ..self.into_form(pattern, spec) };
             pattern.check_foreign(&case)?;
             Ok(case)

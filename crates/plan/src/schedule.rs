@@ -48,6 +48,27 @@ impl Schedule {
         }
     }
 
+    /// Checks a schedule that another process wrote down.
+    ///
+    /// # Errors
+    /// Says in a sentence what it may be.
+    pub fn check(self) -> Result<(), String> {
+        let rate = self.rate().map_or(1.0, |rate| rate.0);
+        let is_rate = rate.is_finite() && rate > 0.0 && rate <= MessageRate::MOST;
+        let is_period = match self {
+            Schedule::OnOff { on, off, .. } => on.0 > 0 && on.0.checked_add(off.0).is_some(),
+            _ => true,
+        };
+        if is_rate && is_period {
+            return Ok(());
+        }
+        Err(format!(
+            "the schedule sends {rate} messages per second: a rate is above 0 and at most {}, and a \
+             burst lasts for some time",
+            MessageRate::MOST
+        ))
+    }
+
     /// The same at another rate; a Poisson process where it has none.
     #[must_use]
     pub fn at(self, rate: MessageRate) -> Schedule {
@@ -79,5 +100,29 @@ wiregauge_base::options::named_enum! {
         Nanosleep = "nanosleep",
         /// Sleeps in io_uring_enter until a time-out completes.
         IoUring = "io_uring",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_of_another_process_has_a_rate_and_a_period() {
+        let on_off = |rate, on, off| Schedule::OnOff {
+            rate: MessageRate(rate),
+            on: Span(on),
+            off: Span(off),
+        };
+        for rate in [-1.0, 0.0, f64::NAN, f64::INFINITY, 2e9] {
+            let rate = MessageRate(rate);
+            assert!(Schedule::Periodic { rate }.check().is_err(), "{rate:?}");
+            assert!(Schedule::Poisson { rate }.check().is_err(), "{rate:?}");
+        }
+        assert!(on_off(1.0, 1, u64::MAX).check().is_err(), "their sum is no time");
+        assert!(on_off(1.0, 0, 1).check().is_err());
+        assert!(on_off(1.0, 1, u64::MAX - 1).check().is_ok());
+        assert!(Schedule::ClosedLoop.check().is_ok());
+        assert!(Schedule::Periodic { rate: MessageRate(1e9) }.check().is_ok());
     }
 }

@@ -342,7 +342,11 @@ impl Topology {
     pub fn endpoints_of_each(&self) -> Vec<u32> {
         let ranks = 0..self.ranks.len();
         let Connections::Pairs(pairs) = &self.connections else {
-            return ranks.map(|rank| self.endpoints_of(rank)).collect();
+            // Of all but itself: a sum for each of thousands of ranks would take their number squared.
+            let towards: Vec<u64> =
+                ranks.map(|rank| u64::from(self.endpoints_towards(rank))).collect();
+            let all: u64 = towards.iter().sum();
+            return towards.iter().map(|own| (all - own).min(u32::MAX.into()) as u32).collect();
         };
         let mut each = vec![0u32; ranks.len()];
         for (a, b) in pairs.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]) {

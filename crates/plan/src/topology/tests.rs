@@ -73,6 +73,23 @@ fn every_rank_is_connected_to_every_other_where_all_are() {
 }
 
 #[test]
+fn endpoints_of_all_to_all_are_counted_in_one_pass() {
+    let rank = |threads| Rank { role: Role::Node, host: None, threads };
+    for wiring in [Wiring::Parallel, Wiring::Mesh { each: 3 }] {
+        let ranks = vec![rank(1), rank(2), rank(5)];
+        let topology = Topology { ranks, connections: Connections::AllToAll, wiring };
+        let each: Vec<u32> = (0..3).map(|number| topology.endpoints_of(number)).collect();
+        assert_eq!(topology.endpoints_of_each(), each);
+    }
+    // 10,000 ranks squared would take seconds.
+    let ranks = vec![rank(64); 10_000];
+    let wiring = Wiring::Mesh { each: u32::MAX };
+    let topology = Topology { ranks, connections: Connections::AllToAll, wiring };
+    assert_eq!(topology.endpoints_of_each(), vec![u32::MAX; 10_000]);
+    assert!(topology.check().is_err());
+}
+
+#[test]
 fn two_nodes_have_one_connection_with_a_client_s_end_and_a_server_s() {
     for count in [2, 3, 8] {
         let topology = Topology::nodes(count);
