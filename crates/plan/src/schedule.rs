@@ -63,8 +63,8 @@ impl Schedule {
             return Ok(());
         }
         Err(format!(
-            "the schedule sends {rate} messages per second: a rate is above 0 and at most {}, and a \
-             burst lasts for some time",
+            "the schedule sends {rate} messages per second: a rate is above 0 and at most {}, and \
+             a burst lasts for some time",
             MessageRate::MOST
         ))
     }
@@ -109,11 +109,9 @@ mod tests {
 
     #[test]
     fn a_schedule_of_another_process_has_a_rate_and_a_period() {
-        let on_off = |rate, on, off| Schedule::OnOff {
-            rate: MessageRate(rate),
-            on: Span(on),
-            off: Span(off),
-        };
+        fn on_off(rate: f64, on: u64, off: u64) -> Schedule {
+            Schedule::OnOff { rate: MessageRate(rate), on: Span(on), off: Span(off) }
+        }
         for rate in [-1.0, 0.0, f64::NAN, f64::INFINITY, 2e9] {
             let rate = MessageRate(rate);
             assert!(Schedule::Periodic { rate }.check().is_err(), "{rate:?}");

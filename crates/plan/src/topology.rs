@@ -342,7 +342,8 @@ impl Topology {
     pub fn endpoints_of_each(&self) -> Vec<u32> {
         let ranks = 0..self.ranks.len();
         let Connections::Pairs(pairs) = &self.connections else {
-            // Of all but itself: a sum for each of thousands of ranks would take their number squared.
+            // Of all but itself: a sum for each of thousands of ranks would take their number
+            // squared.
             let towards: Vec<u64> =
                 ranks.map(|rank| u64::from(self.endpoints_towards(rank))).collect();
             let all: u64 = towards.iter().sum();

@@ -103,8 +103,7 @@ fn a_foreign_peer_is_not_let_in_on_unix() {
     });
 }
 
-/// A peer that feeds the server a byte now and then is dropped after one patience, not after
-/// one for each byte.
+/// A peer that feeds the server a byte now and then waits while the real one is let in.
 #[test]
 fn a_foreign_peer_that_dribbles_holds_up_no_longer_than_a_silent_one() {
     let (tell, told) = channel();

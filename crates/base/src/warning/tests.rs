@@ -135,8 +135,7 @@ fn sentences_name_their_values() {
     );
     assert_eq!(
         said(Warning::NoisyCore { cpu: 3, share: 0.021, longest_ns: 4_210_000.0 }),
-        "above p97 the tail is machine noise: CPU 3 lost 2.1 % of its time (longest gap 4.21 \
-         ms)"
+        "CPU 3 lost 2.1 % of its time to other work (longest gap 4.21 ms)"
     );
     let few = Warning::TooFewSamples { metric: "rtt", p: 0.9999, count: 5, needed: 100_000 };
     assert_eq!(said(few), "5 samples are too few for p99.99 of rtt, which needs 100000");

@@ -74,7 +74,9 @@ fn every_rank_is_connected_to_every_other_where_all_are() {
 
 #[test]
 fn endpoints_of_all_to_all_are_counted_in_one_pass() {
-    let rank = |threads| Rank { role: Role::Node, host: None, threads };
+    fn rank(threads: u32) -> Rank {
+        Rank { role: Role::Node, host: None, threads }
+    }
     for wiring in [Wiring::Parallel, Wiring::Mesh { each: 3 }] {
         let ranks = vec![rank(1), rank(2), rank(5)];
         let topology = Topology { ranks, connections: Connections::AllToAll, wiring };

@@ -1,20 +1,22 @@
 //! The admission of connections: one from an address that the daemon allows, whose first bytes
-//! are the run's cookie and the number of an end that has no connection. Anybody else is dropped
-//! and the wait goes on.
+//! are the run's cookie and the number of an end that has no connection. All that are accepted wait
+//! for their first bytes at once, so that none holds up another; anybody else is dropped.
 
 use crate::{Blob, Result, Setup, SetupError};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use socket2::Socket;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a connection may take to present the cookie: the other end sends it at once, so that a
-/// silent peer delays the real one by no more than this.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// How often a listener looks for a connection while none is there.
+/// Connections that wait for their first bytes: of more the one that has waited longest is dropped.
+const MAX_WAITING: usize = 256;
+/// Connections that are accepted before those that wait are read: fewer than may wait, so that each
+/// is read once at least.
+const BATCH: u32 = 64;
+/// Period at which a listener polls for connections and their first bytes.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Bytes that a connection shows first: the cookie, and the number of the end that it is for.
@@ -46,17 +48,39 @@ pub(super) struct Listener {
     is_known: Box<[bool]>,
     /// Connections whose end has not asked for them yet.
     early: HashMap<u32, Socket>,
+    /// Connections that have not shown all of their first bytes, the oldest first.
+    waiting: VecDeque<Waiting>,
+}
+
+/// A connection that has not shown all of its first bytes.
+struct Waiting {
+    stream: Socket,
+    shown: [u8; HELLO],
+    length: usize,
+}
+
+/// The state of a connection after a look at what it has shown.
+enum Shown {
+    /// More is to come.
+    Part,
+    /// The cookie and the number of an end.
+    Number(u32),
+    /// Something else, or it is closed.
+    Other,
 }
 
 impl Listener {
     /// Returns the listener of this number of ends.
     pub(super) fn new(socket: Socket, ends: u32) -> Listener {
         let is_known = vec![false; ends as usize].into_boxed_slice();
-        Listener { socket, is_known, early: HashMap::new() }
+        Listener { socket, is_known, early: HashMap::new(), waiting: VecDeque::new() }
     }
 
     /// Waits for the connection of this number whose peer presents the cookie; returns it with the
     /// number of connections that were rejected meanwhile.
+    ///
+    /// # Errors
+    /// None came in time, or the socket fails.
     pub(super) fn accept(
         &mut self,
         number: u32,
@@ -70,61 +94,105 @@ impl Listener {
             if let Some(socket) = self.early.remove(&number) {
                 return Ok((socket, rejected));
             }
-            deadline.left(WHAT)?;
-            match self.socket.accept() {
-                Ok((stream, from)) => {
-                    // A unix socket has none: its peer is on this host.
-                    let is_allowed = from.as_socket().is_none_or(|from| is_peer(from.ip()));
-                    if !is_allowed || !self.admit(stream, setup) {
-                        rejected += 1;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(PAUSE);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A peer that closed before it was accepted.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => rejected += 1,
-                Err(error) => return Err(SetupError::system(WHAT)(error)),
+            let turned_away = rejected + self.waiting.len() as u64;
+            if turned_away > 0 {
+                deadline.left(&format!(
+                    "{WHAT} ({turned_away} connections of others were turned away)"
+                ))?;
+            } else {
+                deadline.left(WHAT)?;
+            }
+            let mut batch = BATCH;
+            while batch > 0 && self.take_new(is_peer, &mut rejected)? {
+                batch -= 1;
+            }
+            rejected += self.hear_waiting(setup);
+            if batch > 0 && !self.early.contains_key(&number) {
+                std::thread::sleep(PAUSE);
             }
         }
     }
 
-    /// Keeps a connection that presents the cookie and the number of an end that has none; returns
-    /// false if it is another.
-    fn admit(&mut self, stream: Socket, setup: &Setup) -> bool {
-        let Ok(Some(number)) = number_shown(&stream, setup) else { return false };
-        match self.is_known.get_mut(number as usize) {
-            Some(is_known) if !*is_known && stream.set_read_timeout(None).is_ok() => {
-                *is_known = true;
-                self.early.insert(number, stream);
-                true
+    /// Accepts one connection, if there is any; returns true if there may be more.
+    fn take_new(&mut self, is_peer: fn(IpAddr) -> bool, rejected: &mut u64) -> Result<bool> {
+        match self.socket.accept() {
+            Ok((stream, from)) => {
+                // A unix socket has none: its peer is on this host.
+                let is_allowed = from.as_socket().is_none_or(|from| is_peer(from.ip()));
+                if !is_allowed {
+                    *rejected += 1;
+                    return Ok(true);
+                }
+                if self.waiting.len() == MAX_WAITING {
+                    self.waiting.pop_front();
+                    *rejected += 1;
+                }
+                self.waiting.push_back(Waiting { stream, shown: [0; HELLO], length: 0 });
+                Ok(true)
             }
-            _ => false,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            // A peer that closed before it was accepted.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                *rejected += 1;
+                Ok(true)
+            }
+            // No descriptor is left: those who say nothing have them.
+            Err(error) => match self.waiting.pop_front() {
+                Some(_) if is_exhausted(&error) => {
+                    *rejected += 1;
+                    Ok(true)
+                }
+                _ => Err(SetupError::system(WHAT)(error)),
+            },
         }
+    }
+
+    /// Reads what those that wait have shown; keeps who presents the cookie and the number of an
+    /// end that has no connection, and returns how many others were dropped.
+    fn hear_waiting(&mut self, setup: &Setup) -> u64 {
+        let mut rejected = 0;
+        for mut one in std::mem::take(&mut self.waiting) {
+            match one.hear(setup) {
+                Shown::Part => self.waiting.push_back(one),
+                Shown::Number(number) if self.is_free(number) => {
+                    self.early.insert(number, one.stream);
+                }
+                Shown::Number(_) | Shown::Other => rejected += 1,
+            }
+        }
+        rejected
+    }
+
+    /// Returns true for an end that has no connection, and has one from then on.
+    fn is_free(&mut self, number: u32) -> bool {
+        let known = self.is_known.get_mut(number as usize);
+        known.is_some_and(|is_known| !std::mem::replace(is_known, true))
     }
 }
 
-/// Returns the number that a peer presents behind the cookie; `None` if it does not know that.
-fn number_shown(stream: &Socket, setup: &Setup) -> io::Result<Option<u32>> {
-    stream.set_nonblocking(false)?;
-    let (deadline, mut shown) = (Instant::now() + PATIENCE, [0; HELLO]);
-    loop {
-        // For all of it together: neither a byte now and then nor a signal buys more patience.
-        let left = deadline.saturating_duration_since(Instant::now());
-        // A time-out that is rounded to none would be for ever.
-        if left < Duration::from_millis(1) {
-            return Ok(None);
-        }
-        stream.set_read_timeout(Some(left))?;
-        match rustix::net::recv(stream, &mut shown[..], RecvFlags::WAITALL) {
-            Err(Errno::INTR) => {}
-            received => {
-                let got = received?.1;
-                let (cookie, number) = shown.split_at(32);
-                let number = number.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-                return Ok(number.filter(|_| got == HELLO && setup.is_cookie(cookie)));
+/// Returns true if the process, or the host, has no descriptor left.
+fn is_exhausted(error: &io::Error) -> bool {
+    let limits = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|number| limits.contains(&number))
+}
+
+impl Waiting {
+    /// Reads what is there, and no more than the first bytes.
+    fn hear(&mut self, setup: &Setup) -> Shown {
+        while self.length < HELLO {
+            let rest = &mut self.shown[self.length..];
+            match rustix::net::recv(&self.stream, rest, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Shown::Other,
+                Ok((_, got)) => self.length += got,
+                Err(Errno::AGAIN | Errno::INTR) => return Shown::Part,
+                Err(_) => return Shown::Other,
             }
+        }
+        let (cookie, number) = self.shown.split_at(32);
+        match number.first_chunk() {
+            Some(bytes) if setup.is_cookie(cookie) => Shown::Number(u32::from_le_bytes(*bytes)),
+            _ => Shown::Other,
         }
     }
 }
@@ -141,6 +209,7 @@ mod tests {
     use crate::{Role, Traffic, Wait};
     use socket2::{Domain, Type};
     use std::net::{SocketAddr, TcpListener, TcpStream};
+    use wiregauge_base::units::Span;
     use wiregauge_test_support::bounded::Bound;
 
     /// Returns what the client of an end shows.
@@ -186,7 +255,44 @@ mod tests {
         let peers = accepted.each_ref().map(|(end, _)| end.peer_addr().unwrap().as_socket());
         let own = [1, 4, 0].map(|client: usize| clients[client].local_addr().ok());
         assert_eq!(peers, own);
-        assert_eq!(accepted.map(|(_, dropped)| dropped), [0, 2, 0]);
+        assert_eq!(accepted.map(|(_, dropped)| dropped).iter().sum::<u64>(), 2);
+    }
+
+    #[test]
+    fn silent_connections_hold_nobody_up_and_the_oldest_go() {
+        let _bound = Bound::new();
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        socket.listen(4096).unwrap();
+        let to = socket.local_addr().unwrap().as_socket().unwrap();
+        let silent: Vec<TcpStream> = (0..400).map(|_| TcpStream::connect(to).unwrap()).collect();
+        // Two that feed it a byte, and the real one behind them all.
+        let mut slow = [TcpStream::connect(to).unwrap(), TcpStream::connect(to).unwrap()];
+        slow.iter_mut().for_each(|one| one.write_all(&[7]).unwrap());
+        let mut real = TcpStream::connect(to).unwrap();
+        real.write_all(&hello(&[7; 32], 0)).unwrap();
+        let mut listener = Listener::new(socket, 1);
+        let (end, rejected) = listener.accept(0, &setup(), |_| true).unwrap();
+        assert_eq!(end.peer_addr().unwrap().as_socket(), real.local_addr().ok());
+        // 402 wait before the real one comes, of whom 256 may.
+        assert_eq!(rejected, 403 - MAX_WAITING as u64);
+        drop((silent, slow));
+    }
+
+    #[test]
+    fn who_was_turned_away_is_in_the_fault() {
+        let _bound = Bound::new();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut wrong = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        wrong.write_all(&hello(&[0; 32], 0)).unwrap();
+        let silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let setup = Setup { timeout: Span(300_000_000), ..setup() };
+        let said = Listener::new(listener.into(), 1).accept(0, &setup, |_| true);
+        let said = said.err().map(|error| error.to_string()).unwrap();
+        let wanted = "accepting the client's connection (2 connections of others were turned \
+                      away): nothing arrived within 0.3 s";
+        assert_eq!(said, wanted);
+        drop(silent);
     }
 
     #[test]
