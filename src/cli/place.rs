@@ -203,6 +203,8 @@ fn of_file(path: &Path) -> Result<Vec<HostSpec>, UsageError> {
 
 /// The hosts of a text, for refusals that name the file.
 pub fn hosts(text: &str, file: &str) -> Result<Vec<HostSpec>, UsageError> {
+    // Editors of other systems put a mark of byte order in front.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut hosts = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default();
@@ -260,6 +262,9 @@ mod tests {
             .map(|host| host.own.iter().map(|(name, value)| (&**name, &**value)).collect())
             .collect();
         assert_eq!(own, [vec![("device", "mlx5_0"), ("port", "2")], vec![("interface", "ib0")]]);
+        let marked = hosts("\u{feff}node1\r\nnode2\r\n", "f").unwrap();
+        let names: Vec<&str> = marked.iter().map(|host| &*host.host).collect();
+        assert_eq!(names, ["node1", "node2"]);
     }
 
     #[test]

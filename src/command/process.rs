@@ -8,7 +8,7 @@ use crate::record::schema::Unavailable;
 use crate::remote::host::RemoteHost;
 use crate::remote::program::AgentProgram;
 use crate::run::RunContext;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
@@ -46,7 +46,7 @@ pub fn interrupts() -> Result<Arc<AtomicBool>, CommandError> {
     let interrupted = INTERRUPTED.get_or_init(Arc::default);
     // nohup(1) has a hang-up ignored, and means it.
     let hang_up = (!host::interrupt::is_ignored(SIGHUP)?).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
+    for signal in [SIGINT, SIGQUIT, SIGTERM].into_iter().chain(hang_up) {
         // Once more does no harm: each only sets the flag.
         signal_hook::flag::register(signal, Arc::clone(interrupted))?;
     }

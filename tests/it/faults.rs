@@ -176,6 +176,7 @@ fn an_interrupt_keeps_what_there_is() {
         (Signal::TERM, "shm", "block"),
         (Signal::HUP, "shm", "busy"),
         (Signal::INT, "unix", "block"),
+        (Signal::QUIT, "unix", "busy"),
     ] {
         let scratch = Scratch::new();
         let controller = under_way(&scratch, transport, wait, &[]);
