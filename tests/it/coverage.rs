@@ -477,10 +477,13 @@ fn of_coverage(all: &[KindFound]) -> (String, Vec<String>) {
     (table, short)
 }
 
+/// Draws a number.
+type Law = fn(&mut ChaCha8Rng) -> f64;
+
 /// Rates of rounds, one number each.
 fn rates() -> [(&'static str, Vec<f64>); 3] {
     let mut chance = ChaCha8Rng::seed_from_u64(99);
-    let laws: [(&str, fn(&mut ChaCha8Rng) -> f64); 3] = [
+    let laws: [(&str, Law); 3] = [
         ("rates: normal, sd 5 %", |chance| 1.0 + 0.05 * normal(chance)),
         ("rates: log-normal, sd 1", |chance| normal(chance).exp()),
         ("rates: uniform from 0.5 to 1.5", |chance| chance.random_range(0.5..1.5)),
