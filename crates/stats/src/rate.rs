@@ -34,7 +34,7 @@ const SPARE: f64 = 1.2;
 ///
 /// Asked once, after the first rounds: two stages, after Stein (Annals of Mathematical Statistics
 /// 16 (1945) 243). His interval keeps the variance of the first stage; this one is computed anew
-/// from all rounds, so it plans for a reach that is [`SPARE`] times as far: else half of the runs
+/// from all rounds, so it plans for a reach that is `SPARE` times as far: else half of the runs
 /// would miss their target, and those that meet it would be the lucky ones. How often they cover is
 /// simulated (METHOD.md). One that is looked at after each round until it is narrow covers less
 /// often.
