@@ -170,14 +170,16 @@ impl Families {
         for quantile in &summary.quantiles {
             let Some(value) = quantile.value else { continue };
             let labels = with(labels, "quantile", &quantile.p.to_string());
-            let help = format!("{metric}: nearest-rank quantile over all rounds, without warm-up");
+            let help = format!(
+                "{metric}: quantile of a typical round, or of all samples where a round has too few"
+            );
             self.add(metric, "seconds", &help, &labels, value.0 / NS);
             self.ends(metric, "seconds", quantile.interval, &labels, NS);
         }
         let of_all = [
             ("min", "smallest sample", summary.min.0),
             ("max", "largest sample; infinite where a message never arrived", summary.max.0),
-            ("mean", "mean of the finite samples", summary.mean),
+            ("mean", "mean of the finite samples of a typical round", summary.mean),
             ("sd", "standard deviation of the finite samples", summary.sd),
         ];
         for (name, words, ns) in of_all {
@@ -207,7 +209,7 @@ impl Families {
             _ => ("ratio", 1.0),
         };
         let metric = RateMetric::name(figure.metric);
-        let help = format!("{metric} over all rounds, recorded in {}", figure.unit);
+        let help = format!("{metric} of a typical round, recorded in {}", figure.unit);
         self.add(metric, unit, &help, labels, figure.rate.value / divisor);
         self.ends(metric, unit, figure.rate.interval, labels, divisor);
     }
