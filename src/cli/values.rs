@@ -5,7 +5,7 @@ use crate::plan::host_spec::{self, AGENT_PORT, HostSpec};
 use crate::plan::written::is_of_a_line;
 use crate::remote::job::rank::PORT as LEADER_PORT;
 use crate::transport::parse_ports;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Most characters of a list of CPUs: longer is not a person's, and would ask for gigabytes.
 const LONGEST_LIST: usize = 1000;
@@ -47,16 +47,25 @@ fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
     host_spec::address(text, port_else).filter(|_| text.len() <= LONGEST_HOST)
 }
 
-/// Where an agent listens: an address with or without a port.
+/// Where an agent listens: an address with or without a port, of IPv6 also with an interface.
 pub fn listening(text: &str) -> Result<SocketAddr, String> {
-    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    let alone = bare.parse::<IpAddr>().map(|ip| SocketAddr::from((ip, AGENT_PORT)));
-    text.parse().or(alone).map_err(|_| {
-        format!(
-            "invalid address '{text}': use an address of this host such as 10.1.0.7 or \
-             10.1.0.7:7425, or 0.0.0.0 for all"
-        )
+    // Port 0, which is no other's address, has the kernel choose one.
+    text.parse().map(Ok).ok().or_else(|| own_address(text)).unwrap_or_else(|| {
+        Err(format!(
+            "invalid address '{text}': use an address of this host such as 10.1.0.7, \
+             10.1.0.7:7425 or fe80::7%eth0, or 0.0.0.0 for all"
+        ))
     })
+}
+
+/// The address in a text, with an agent's port where it has none. `None`: it is none.
+fn own_address(text: &str) -> Option<Result<SocketAddr, String>> {
+    let (host, port) = address(text, AGENT_PORT)?;
+    if let Some((ip, zone)) = host.split_once('%') {
+        let ip: Ipv6Addr = ip.parse().ok()?;
+        return Some(host::scope(zone).map(|scope| SocketAddrV6::new(ip, port, 0, scope).into()));
+    }
+    Some(Ok(SocketAddr::new(host.parse().ok()?, port)))
 }
 
 /// A range of ports.

@@ -7,7 +7,7 @@ use crate::cli::values;
 use crate::options::Given;
 use crate::pattern::registry;
 use crate::plan::UsageError;
-use crate::plan::host_spec::AGENT_PORT;
+use crate::plan::host_spec::{self, AGENT_PORT};
 use crate::remote::daemon::caps::{Caps, Reach};
 use crate::remote::daemon::identity::{self, Identity, peers};
 use crate::remote::daemon::pairing::{self, CONTROLLERS, Secret};
@@ -90,7 +90,8 @@ pub fn pair(host: &str, port: u16) -> Result<Exit, CommandError> {
     let secret = secret()?.parse::<Secret>();
     let secret = secret.map_err(|sentence| CommandError::Refused(UsageError(sentence)))?;
     pairing::pair(&folder(None)?, host, port, secret)?;
-    complain(&format!("paired: measure with --to agent:{host}:{port}"));
+    let to = host_spec::typed(&format!("{}{}", host_spec::AGENT, host_spec::joined(host, port)));
+    complain(&format!("paired: measure with --to {to}"));
     Ok(Exit::RIGHT)
 }
 

@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 use wiregauge::control::frame;
 use wiregauge::control::protocol::{FromAgent, MAGIC, ToAgent, VERSION};
+use wiregauge::plan::host_spec::words;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Record;
 use wiregauge::remote::daemon::dial;
@@ -102,6 +103,27 @@ fn only_who_was_paired_is_let_in() {
     assert!(said.contains("is not paired with this host (UnknownCA)"), "{said}");
     agent.await_log("rejected: ");
     assert!(agent.processes().is_empty());
+}
+
+#[test]
+fn what_a_pairing_over_ipv6_prints_is_what_measures() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this host has no IPv6 loopback address");
+        return;
+    }
+    let scratch = Scratch::new();
+    let agent = Daemon::of(&scratch, Command::new(PROGRAM), "--listen [::1]:0");
+    let (_, said) = pair(&scratch, agent.at, &"0000-".repeat(8));
+    assert!(said.contains(&format!("the agent at {} rejected the secret", agent.at)), "{said}");
+    let (code, said) = pair(&scratch, agent.at, &agent.offer());
+    assert_eq!(code, Some(0), "{said}");
+    let (_, to) = said.trim().rsplit_once("measure with --to ").unwrap();
+    let to = words(to).unwrap();
+    assert_eq!(to, [format!("agent:{}", agent.at)]);
+    let line = "latency --transport tcp --wait block --count 100 --rounds 1 --out run";
+    let ended = driven(&scratch, &to[0], line);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(record(&scratch).complete, "{ended:?}");
 }
 
 #[test]

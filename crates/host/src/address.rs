@@ -78,6 +78,15 @@ fn counterpart(
     choose(tree, all, name, Some(other))
 }
 
+/// The scope of a link-local address of IPv6: the number of an interface, from its name or from the
+/// number itself.
+pub fn scope(zone: &str) -> Result<u32, String> {
+    nix::net::if_::if_nametoindex(zone)
+        .ok()
+        .or_else(|| zone.parse().ok())
+        .ok_or_else(|| format!("this host has no network interface '{zone}'"))
+}
+
 /// The interface that has this address.
 pub fn interface_with(address: IpAddr) -> Option<Interface> {
     let (name, _) = addresses().into_iter().find(|(_, own)| own.ip() == address)?;

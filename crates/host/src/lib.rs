@@ -39,7 +39,7 @@ mod warnings;
 
 pub use address::{
     CONNECTION, Family, SSH_CONNECTION, address_of, address_towards, connection, in_family,
-    interface_with, ip_interfaces, loopback, own_addresses, session_address,
+    interface_with, ip_interfaces, loopback, own_addresses, scope, session_address,
 };
 pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
 pub use claims::Claims;

@@ -74,6 +74,16 @@ pub fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
     is_plain.then(|| (host.to_string(), port))
 }
 
+/// A host and a port as [`address`] reads them: an IPv6 address in brackets.
+pub fn joined(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// A word as it is typed in a command: in quotes where it has brackets, which shells expand.
+pub fn typed(word: &str) -> String {
+    if word.contains('[') { format!("'{word}'") } else { word.to_owned() }
+}
+
 /// The words of a command, as a shell parts them: by quotes and backslashes, up to a `#` that
 /// begins a word. `None`: no word, a quote without its other, or a backslash at the end.
 pub fn words(text: &str) -> Option<Vec<String>> {
@@ -121,6 +131,21 @@ mod tests {
         for wrong in ["", ":80", "a:", "a:0", "a:65536", "-a", "[::1", "[::1]80", "a b", "a/b"] {
             assert_eq!(at(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_address_that_is_printed_is_read_back() {
+        for text in ["node07:80", "10.1.0.7:80", "[2001:db8::7]:80", "[fe80::7%eth0]:80"] {
+            let (host, port) = address(text, AGENT_PORT).unwrap();
+            assert_eq!(joined(&host, port), text);
+            assert_eq!(
+                words(&typed(text)),
+                Some(vec![text.to_owned()]),
+                "what a shell makes of it"
+            );
+        }
+        assert_eq!(typed("agent:[::1]:80"), "'agent:[::1]:80'");
+        assert_eq!(typed("agent:node07:80"), "agent:node07:80");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use wiregauge_measure::agent::serve::NAME;
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::secret;
+use wiregauge_plan::host_spec;
 
 /// The hidden command.
 pub const DIAL: &str = "dial-agent";
@@ -36,17 +37,19 @@ pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
 }
 
 fn how_to_pair(host: &str, port: u16) -> String {
-    format!("run `wiregauge agent --pair` there and `wiregauge pair {host}:{port}` here")
+    let to = host_spec::typed(&host_spec::joined(host, port));
+    format!("run `wiregauge agent --pair` there and `wiregauge pair {to}` here")
 }
 
 /// Explains why a daemon cannot be reached.
 fn explain(host: &str, port: u16, error: &io::Error) -> Fault {
     let pair = how_to_pair(host, port);
+    let at = host_spec::joined(host, port);
     let Some(of_tls) = tls::of_tls(error) else {
         return Fault::new(match error.kind() {
-            io::ErrorKind::Other => format!("the agent at {host}:{port}: {error}"),
+            io::ErrorKind::Other => format!("the agent at {at}: {error}"),
             _ => format!(
-                "cannot reach the agent at {host}:{port} ({error}): run \
+                "cannot reach the agent at {at} ({error}): run \
                  `wiregauge agent --listen ADDRESS` there"
             ),
         });
@@ -54,29 +57,27 @@ fn explain(host: &str, port: u16, error: &io::Error) -> Fault {
     Fault::Refused(match of_tls {
         Error::AlertReceived(alert) => match alert {
             AlertDescription::CertificateExpired => format!(
-                "this host's certificate has expired, says the agent at {host}:{port}: remove \
+                "this host's certificate has expired, says the agent at {at}: remove \
                  identity.pem here and pair again ({pair})"
             ),
-            AlertDescription::NoApplicationProtocol => format!(
-                "the agent at {host}:{port} is another version: install the same wiregauge on both"
-            ),
-            _ => format!(
-                "the agent at {host}:{port} is not paired with this host ({alert:?}): {pair}"
-            ),
+            AlertDescription::NoApplicationProtocol => {
+                format!("the agent at {at} is another version: install the same wiregauge on both")
+            }
+            _ => format!("the agent at {at} is not paired with this host ({alert:?}): {pair}"),
         },
         Error::InvalidCertificate(wrong) => match wrong {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => format!(
-                "the certificate of the agent at {host}:{port} has expired: remove identity.pem \
+                "the certificate of the agent at {at} has expired: remove identity.pem \
                  there, restart the agent, and {pair}"
             ),
             _ => format!(
-                "{host}:{port} is not the agent that this host is paired with: if that is \
+                "{at} is not the agent that this host is paired with: if that is \
                  expected, {pair}"
             ),
         },
         error => {
             let sentence = "does not answer like a wiregauge agent";
-            return Fault::new(format!("{host}:{port} {sentence} ({error})"));
+            return Fault::new(format!("{at} {sentence} ({error})"));
         }
     })
 }
@@ -88,8 +89,9 @@ pub(super) fn pairing_failed(host: &str, port: u16, error: &io::Error) -> Fault 
         (Some(Error::InvalidCertificate(_) | Error::AlertReceived(_)), _)
         // Without an open pairing the agent just closes the connection.
         | (None, UnexpectedEof | ConnectionReset) => Fault::Refused(format!(
-            "the agent at {host}:{port} rejected the secret: it is wrong, used, or older than \
-             10 min; run `wiregauge agent --pair` there for a new one"
+            "the agent at {} rejected the secret: it is wrong, used, or older than 10 min; run \
+             `wiregauge agent --pair` there for a new one",
+            host_spec::joined(host, port)
         )),
         _ => explain(host, port, error),
     }
@@ -120,7 +122,8 @@ pub fn main(host: &str, port: u16) -> u8 {
 pub fn open(folder: &Path, host: &str, port: u16) -> Result<Channel, Fault> {
     let Some(known) = identity::read(&identity::agent_file(folder, host, port))? else {
         let how = how_to_pair(host, port);
-        return Err(Fault::Refused(format!("not paired with the agent at {host}:{port}: {how}")));
+        let at = host_spec::joined(host, port);
+        return Err(Fault::Refused(format!("not paired with the agent at {at}: {how}")));
     };
     authenticate(&Identity::of_host(folder)?, &identity::certificate(&known)?, host, port)
 }
@@ -137,14 +140,15 @@ fn authenticate(
 }
 
 fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(), Fault> {
-    let at = format!("{host}:{port}");
+    let at = host_spec::joined(host, port);
+    let agent = at.clone();
     std::thread::spawn(move || {
         use io::ErrorKind::{TimedOut, WouldBlock};
         // It ends when either side is gone.
         match io::copy(&mut io::stdin().lock(), &mut writer) {
             // An agent that takes nothing may never say anything.
             Err(error) if matches!(error.kind(), WouldBlock | TimedOut) => {
-                let _ = writeln!(io::stderr(), "lost the agent at {at}: {error}");
+                let _ = writeln!(io::stderr(), "lost the agent at {agent}: {error}");
                 std::process::exit(4);
             }
             // Why it is gone is read.
@@ -169,7 +173,7 @@ fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(),
                 return Err(explain(host, port, &error));
             }
             Err(error) => {
-                return Err(Fault::new(format!("lost the agent at {host}:{port}: {error}")));
+                return Err(Fault::new(format!("lost the agent at {at}: {error}")));
             }
         }
     }

@@ -37,6 +37,7 @@ use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::frame;
 use wiregauge_measure::control::protocol::FromAgent;
 use wiregauge_plan::FindPattern;
+use wiregauge_plan::host_spec;
 
 /// Time limit of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -152,11 +153,15 @@ impl Daemon {
 pub fn listen(at: SocketAddr) -> Result<TcpListener, Fault> {
     TcpListener::bind(at).map_err(|error| {
         Fault::new(match error.kind() {
-            io::ErrorKind::AddrInUse => format!(
-                "{at} is in use by another daemon or program: choose another port with --listen \
-                 {}:PORT",
-                at.ip()
-            ),
+            io::ErrorKind::AddrInUse => {
+                let mut other = at;
+                other.set_port(at.port().wrapping_add(1).max(1024));
+                format!(
+                    "{at} is in use by another daemon or program: choose another port, such as \
+                     --listen {}",
+                    host_spec::typed(&other.to_string())
+                )
+            }
             io::ErrorKind::AddrNotAvailable => {
                 format!("{at} is not an address of this host: use one of its own with --listen")
             }
