@@ -53,7 +53,7 @@ fn list() -> Result<Vec<Mutant>, String> {
 fn insert(to: &Path, mutants: &[Mutant]) -> Result<(), String> {
     for (number, mutant) in mutants.iter().enumerate() {
         let text = copy::read(to, &mutant.file)?;
-        let (own, tests) = text.split_at(text.find("#[cfg(test)]").unwrap_or(text.len()));
+        let (own, tests) = text.split_at(text.rfind("#[cfg(test)]").unwrap_or(text.len()));
         let times = own.matches(&mutant.expression).count();
         if times != 1 {
             let what = &mutant.expression;

@@ -297,9 +297,10 @@ fn mean_slowdown(by_size: &BySize, sizes: &[OfSize], by: Slowdown) -> Option<Mea
         let mut of_length = 0.0;
         for (sum, times) in sums.iter_mut().zip(times) {
             for ns in times.iter().filter(|ns| ns.is_finite()) {
-                sum.work += ns / unloaded_ns;
+                let slowdown = ns / unloaded_ns;
+                sum.work += slowdown;
                 sum.seconds += 1.0;
-                of_length += ns / unloaded_ns;
+                of_length += slowdown;
             }
         }
         by_length.push((of_length, &of.unloaded));
