@@ -3,7 +3,6 @@
 use super::counts::{Arrivals, RoundSeen};
 use std::collections::BTreeMap;
 use wiregauge_figures::record::schema::RoundEnd;
-
 use wiregauge_plan::{Ended, Schedule};
 use wiregauge_sample::Flags;
 use wiregauge_stats::rate::Delivered;
@@ -13,9 +12,9 @@ use wiregauge_stats::rate::Delivered;
 pub struct RateWindow {
     from_ns: f64,
     to_ns: f64,
-    /// True if the message with which it begins does not count, and one with which it ends does:
+    /// True if a message at its start does not count, and one at its end does:
     /// where arrivals are random, a window that begins with one would have one too many.
-    opens_behind: bool,
+    excludes_start: bool,
 }
 
 impl RateWindow {
@@ -52,18 +51,18 @@ impl RateWindow {
         };
         let length_ns = match schedule {
             Schedule::OnOff { on, off, .. } => {
-                let period_ns = (on.0 + off.0) as f64;
+                let period_ns = on.0 as f64 + off.0 as f64;
                 let whole = ((to_ns - from_ns) / period_ns).floor() * period_ns;
                 if whole > 0.0 { whole } else { to_ns - from_ns }
             }
             _ => to_ns - from_ns,
         };
         let to_ns = from_ns + length_ns;
-        (length_ns > 0.0).then_some(RateWindow { from_ns, to_ns, opens_behind: is_random })
+        (length_ns > 0.0).then_some(RateWindow { from_ns, to_ns, excludes_start: is_random })
     }
 
     fn has(&self, ns: f64) -> bool {
-        if self.opens_behind {
+        if self.excludes_start {
             self.from_ns < ns && ns <= self.to_ns
         } else {
             self.from_ns <= ns && ns < self.to_ns

@@ -57,15 +57,15 @@ fn segmented(values: &[f64], correlated: Option<&Correlated>) -> Vec<usize> {
 }
 
 /// Returns the change of the level at a cut, of logarithms as a share, with its 95 % interval by
-/// Welch's t. Correlated values are worth fewer: n (1 - r)/(1 + r) of them, with r their
+/// Welch's t. Correlated values count as fewer: n (1 - r)/(1 + r) of them, with r their
 /// autocorrelation about both levels.
 pub fn level_change(before: &[f64], after: &[f64]) -> Option<(f64, Option<Interval>)> {
     let correlation = correlation(&[before, after], 0.0);
-    let worth = (1.0 - correlation) / (1.0 + correlation);
+    let share = (1.0 - correlation) / (1.0 + correlation);
     let of = |values: &[f64]| {
         let (mean, sd) = mean_sd(values.iter().copied());
         let count = values.len() as f64;
-        (mean, sd * sd / (count * worth), (count - 1.0) * worth)
+        (mean, sd * sd / (count * share), (count - 1.0) * share)
     };
     let ((a, var_a, df_a), (b, var_b, df_b)) = (of(before), of(after));
     let change = Some(b - a).filter(|change| change.is_finite())?;

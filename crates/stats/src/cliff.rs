@@ -25,13 +25,14 @@ pub struct Cliff {
     pub behind: Point,
     /// The factor by which the figure is worse there.
     pub factor: f64,
-    /// The same between the near ends of both intervals.
+    /// The smallest factor that the two intervals allow: between the ends that face each other.
     pub least: f64,
 }
 
 /// Returns the step at which a figure becomes worse by the largest factor, if that is at least
-/// [`CLIFF`] between the near ends of both intervals, so that it is not taken for the spread of the
-/// rounds. `points` are in the order of their places. A figure without an interval proves nothing.
+/// [`CLIFF`] even between the ends of their intervals that face each other: the spread of the
+/// rounds is no cliff. `points` are in the order of their places. A figure without an interval
+/// proves nothing.
 pub fn cliff(points: &[Point], more_is_better: bool) -> Option<Cliff> {
     let steps = points.windows(2).filter_map(|two| {
         let [before, behind] = *two else { return None };

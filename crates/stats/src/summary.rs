@@ -17,10 +17,11 @@ use wiregauge_sample::histogram::{LiveHistogram, RELATIVE_ERROR};
 /// rates) and what chance did within it. All rounds count the same, however long they are. So does
 /// the mean.
 ///
-/// Where a round has too few samples for a quantile and all together have enough, it is that of all
-/// samples. Its interval is the union of `within`, order statistics with the effective number of
-/// samples, and of what the rounds' shares of lower samples allow (`stats::between`), stretched by
-/// how far the level of another round may lie from those of the ones that were measured.
+/// Where a round has too few samples for a quantile and all rounds together have enough, the
+/// quantile is that of all samples. Its interval is the union of `within`, order statistics with
+/// the effective number of samples, and of what the rounds' shares of lower samples allow
+/// (`stats::between`), stretched by how far the level of another round may lie from those of the
+/// ones that were measured.
 ///
 /// Costs one sorted copy of the samples and O(n) per quantile; extra memory is that copy.
 pub fn summarize<R: AsRef<[f64]>>(rounds: &[R], threshold_ns: f64) -> Summary {
@@ -113,7 +114,7 @@ fn assemble<T: Ranked>(
         mean: *mean,
     };
     let summaries: Vec<RoundSummary> = rounds.iter().zip(means).map(of_round).collect();
-    let worth = |p| if count == 0 { None } else { effective(p, at(pooled, p)) };
+    let effective_of = |p| if count == 0 { None } else { effective(p, at(pooled, p)) };
     let mut quantiles: Vec<Quantile> = QUANTILES
         .iter()
         .enumerate()
@@ -122,11 +123,11 @@ fn assemble<T: Ranked>(
             let of_rounds: Option<Vec<f64>> =
                 sampled.map(|round| round.quantiles[number].map(|value| value.0)).collect();
             let typical = of_rounds.and_then(|values| typical(&values));
-            one_quantile(pooled, p, typical, reading, worth(p))
+            one_quantile(pooled, p, typical, reading, effective_of(p))
         })
         .collect();
     if quantiles.iter().any(|quantile| quantile.basis == Basis::Pooled) {
-        let reach = level_reach(rounds, worth(0.5).map(|n| n / count as f64));
+        let reach = level_reach(rounds, effective_of(0.5).map(|n| n / count as f64));
         for quantile in quantiles.iter_mut().filter(|one| one.basis == Basis::Pooled) {
             quantile.interval = quantile.interval.map(|interval| stretched(interval, reach));
         }

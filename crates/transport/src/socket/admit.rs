@@ -106,7 +106,7 @@ impl Listener {
             while batch > 0 && self.take_new(is_peer, &mut rejected)? {
                 batch -= 1;
             }
-            rejected += self.hear_waiting(setup);
+            rejected += self.read_waiting(setup);
             if batch > 0 && !self.early.contains_key(&number) {
                 std::thread::sleep(PAUSE);
             }
@@ -150,10 +150,10 @@ impl Listener {
 
     /// Reads what those that wait have shown; keeps who presents the cookie and the number of an
     /// end that has no connection, and returns how many others were dropped.
-    fn hear_waiting(&mut self, setup: &Setup) -> u64 {
+    fn read_waiting(&mut self, setup: &Setup) -> u64 {
         let mut rejected = 0;
         for mut one in std::mem::take(&mut self.waiting) {
-            match one.hear(setup) {
+            match one.read_hello(setup) {
                 Shown::Part => self.waiting.push_back(one),
                 Shown::Number(number) if self.is_free(number) => {
                     self.early.insert(number, one.stream);
@@ -179,7 +179,7 @@ fn is_exhausted(error: &io::Error) -> bool {
 
 impl Waiting {
     /// Reads what is there, and no more than the first bytes.
-    fn hear(&mut self, setup: &Setup) -> Shown {
+    fn read_hello(&mut self, setup: &Setup) -> Shown {
         while self.length < HELLO {
             let rest = &mut self.shown[self.length..];
             match rustix::net::recv(&self.stream, rest, RecvFlags::DONTWAIT) {
