@@ -8,6 +8,7 @@ installed, draws the median and p99 with their intervals.
 
 import math
 import sys
+from typing import Any
 
 import wiregauge
 
@@ -28,9 +29,15 @@ def shown(quantile: wiregauge.Quantile) -> str:
 
 
 def knees(record: wiregauge.Record) -> dict[int, str]:
-    """How far the knee is known, by the run at it."""
+    """How far the knee is known, by the run with the highest ratio of rate to response."""
+
+    def known(knee: dict[str, Any]) -> str:
+        low, high = knee.get("alike") or [knee["offered"]] * 2
+        ends = {"at_least": f"at least {low:.0f}", "at_most": f"at most {high:.0f}"}
+        return ends.get(knee["lies"], f"{knee['lies']} {low:.0f}..{high:.0f}")
+
     found = [(run.raw.get("details") or {}).get("knee") for run in record.runs]
-    return {knee["run"]: knee["lies"].replace("_", " ") for knee in found if knee}
+    return {knee["run"]: known(knee) for knee in found if knee}
 
 
 def show(record: wiregauge.Record) -> None:

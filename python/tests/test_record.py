@@ -61,7 +61,7 @@ class Refusals(unittest.TestCase):
         self.refused("[]", "is no record of wiregauge")
         self.refused('{"schema": "other"}', "is no record of wiregauge")
         self.refused('{"schema": "wiregauge.record", "version": 9}', "is of version 9")
-        self.refused('{"schema": "wiregauge.record", "version": 2}', "lacks what a record has")
+        self.refused('{"schema": "wiregauge.record", "version": 3}', "lacks what a record has")
         old = json.loads((RECORDS / "v1/latency/record.json").read_text(encoding="utf-8"))
         del old["runs"][0]["case"]["size"]
         self.refused(json.dumps(old), "lacks what a record has: KeyError")

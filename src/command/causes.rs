@@ -10,7 +10,6 @@ use crate::explain::{KernelClock, program};
 use crate::host::TcpSampler;
 use crate::host::trace::{Trace, Tracer, Whose};
 use crate::options::UsageError;
-use crate::plan::topology::Wiring;
 use crate::plan::{Case, Plan};
 use crate::run::{Observed, RoundObserver};
 use crate::sample::arena::Arena;
@@ -104,7 +103,7 @@ fn check(plan: &Plan) -> Result<(), UsageError> {
 /// the server's thread of the same number: of several nothing says which one an event was of.
 fn is_tcp(case: &Case) -> bool {
     let is_tcp = case.transport.descriptor().kernel_path == KernelPath::Segments;
-    is_tcp && case.topology.wiring == Wiring::Parallel
+    is_tcp && (0..case.topology.ranks.len()).all(|rank| case.topology.endpoints_of(rank) == 1)
 }
 
 fn fault(error: impl ToString) -> Fault {
@@ -165,4 +164,34 @@ fn ends(case: &Case, trace: &Trace, threads: &BTreeMap<(usize, usize), Arena>) -
         ends.0[usize::from(role == Role::Server)].extend(own);
     }
     ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Command, parse};
+
+    fn is_followed(line: &str) -> bool {
+        let words: Vec<_> = line.split_whitespace().map(Into::into).collect();
+        let Ok(Command::Measure { request, .. }) = parse(&words) else { panic!("{line}") };
+        request.plan().unwrap().cases.iter().all(is_tcp)
+    }
+
+    #[test]
+    fn tcp_is_followed_where_each_thread_has_one_connection() {
+        for line in [
+            "wiregauge rpc --workload w3 --gbps 0.5 --transport tcp",
+            "wiregauge latency --transport tcp --threads 2",
+            "wiregauge load --transport tcp --rate 1k",
+        ] {
+            assert!(is_followed(line), "{line}");
+        }
+        for line in [
+            "wiregauge rpc --workload w3 --gbps 0.5 --transport tcp --connections 2",
+            "wiregauge load --transport tcp --rate 1k --connections 4",
+            "wiregauge latency --transport udp",
+        ] {
+            assert!(!is_followed(line), "{line}");
+        }
+    }
 }

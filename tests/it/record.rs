@@ -302,9 +302,9 @@ fn what_is_no_record_is_a_sentence() {
     assert!(told(b"[1]").contains("line 1"));
     assert!(told(br#"{"schema": "fio", "version": 1}"#).contains("\"fio\""));
     assert!(told(br#"{"schema": ["\u0007"], "version": 1}"#).contains("schema"));
-    let newer = told(br#"{"schema": "wiregauge.record", "version": 3}"#);
-    assert!(newer.contains("version 3") && newer.contains("up to 2"), "{newer}");
-    for version in 0..=2 {
+    let newer = told(br#"{"schema": "wiregauge.record", "version": 4}"#);
+    assert!(newer.contains("version 4") && newer.contains("up to 3"), "{newer}");
+    for version in 0..=3 {
         let empty = format!(r#"{{"schema": "wiregauge.record", "version": {version}}}"#);
         assert!(told(empty.as_bytes()).contains("missing field"), "{version}");
     }

@@ -6,6 +6,7 @@ use wiregauge::record::read_record;
 use wiregauge::record::schema::VERSION;
 use wiregauge::report::table::Layout;
 use wiregauge::report::{html, table};
+use wiregauge::stats::Basis;
 
 /// Run directories that older builds left, without samples: `v1/latency`.
 fn older() -> Vec<PathBuf> {
@@ -23,6 +24,9 @@ fn records_of_older_versions_are_read_and_shown() {
     for dir in all {
         let record = read_record(&dir).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(record.version, VERSION, "{}", dir.display());
+        let figures = record.runs.iter().flat_map(|run| &run.figures);
+        let mut quantiles = figures.flat_map(|figure| &figure.summary.quantiles);
+        assert!(quantiles.all(|quantile| quantile.basis == Basis::Pooled), "{}", dir.display());
         let warning = record.warnings.iter().find(|warning| warning.kind == "not_isolated");
         assert!(warning.is_some_and(|warning| !warning.sentence.is_empty()));
         let layout = Layout { verbose: true, ..Layout::default() };

@@ -392,6 +392,20 @@ warning: latency tcp busy 64 B, bandwidth tcp busy 64 B: warm-up too short: rtt 
     assert!(!short.contains("CPU 2 lost") && !short.contains("10 % higher"), "{short}");
 }
 
+/// Of what was never posted the response is infinite, and no other metric has it.
+#[test]
+fn only_a_response_counts_what_was_never_posted() {
+    let mut run = surveyed().runs.remove(0);
+    run.counts.lost = 100;
+    run.counts.unfinished = 50;
+    run.counts.unsent = 500;
+    for (metric, infinite) in [(Metric::Service, 100), (Metric::Response, 600)] {
+        run.figures[0].metric = metric;
+        run.figures[0].summary.lost = infinite;
+        assert_eq!((run.lost_of(metric), run.unfinished_of(metric)), (100, 50), "{metric:?}");
+    }
+}
+
 /// The answer and the warning below it name one CPU.
 #[test]
 fn the_answer_names_the_cpu_of_the_warning() {
@@ -399,8 +413,8 @@ fn the_answer_names_the_cpu_of_the_warning() {
     for (cpu, share) in [(0, 0.026), (1, 0.039), (2, 0.039)] {
         let noisy = Warning::NoisyCore { cpu, share, longest_ns: 1e6 };
         found.warnings.push((&noisy).into());
-        // A message takes 15 us: a gap in each of so many of them.
-        let gaps = (share * 1e9 / 15_400.0) as u64;
+        // A round trip takes 31 us: a gap in each of so many of them.
+        let gaps = (share * 1e9 / 30_800.0) as u64;
         let noise = Noise { cpu, observed_ns: 1e9, lost_ns: share * 1e9, gaps, ..Noise::default() };
         found.noise.push(noise);
     }

@@ -198,7 +198,7 @@ impl RunSoFar {
         let percent = |share: f64| format!("{:.3} %", 100.0 * share);
         let ends = match reach {
             Err(why) => format!("{what} {why}"),
-            Ok(reach) => format!("the interval of {what} reaches ±{}", percent(reach)),
+            Ok(reach) => format!("the interval of {what} over rounds reaches ±{}", percent(reach)),
         };
         let (least, target) = (rounds.least, percent(width));
         let verdict = match reach.is_ok_and(|reach| reach <= width) {

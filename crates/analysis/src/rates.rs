@@ -84,7 +84,7 @@ impl Rates {
     }
 }
 
-/// A rate over all rounds, of so much for each piece of work.
+/// The rate of a typical round, of so much for each piece of work.
 pub fn figure(metric: RateMetric, unit: &str, work: &[Delivered], each: f64) -> RateFigure {
     let scaled: Vec<Delivered> =
         work.iter().map(|d| Delivered { work: d.work * each, ..*d }).collect();

@@ -54,19 +54,26 @@ impl Schedule {
     /// Says in a sentence what it may be.
     pub fn check(self) -> Result<(), String> {
         let rate = self.rate().map_or(1.0, |rate| rate.0);
-        let is_rate = rate.is_finite() && rate > 0.0 && rate <= MessageRate::MOST;
-        let is_period = match self {
-            Schedule::OnOff { on, off, .. } => on.0 > 0 && on.0.checked_add(off.0).is_some(),
-            _ => true,
-        };
-        if is_rate && is_period {
-            return Ok(());
+        // A trace may have several messages at one time.
+        let most =
+            if matches!(self, Schedule::Trace { .. }) { f64::MAX } else { MessageRate::MOST };
+        if !(rate > 0.0 && rate <= most) {
+            return Err(format!(
+                "the schedule sends {rate} messages per second: a rate is above 0 and at most {}",
+                MessageRate::MOST
+            ));
         }
-        Err(format!(
-            "the schedule sends {rate} messages per second: a rate is above 0 and at most {}, and \
-             a burst lasts for some time",
-            MessageRate::MOST
-        ))
+        let Schedule::OnOff { on, off, .. } = self else { return Ok(()) };
+        if on.0 == 0 || on.0.checked_add(off.0).is_none() {
+            return Err(format!(
+                "the schedule has bursts of {} ns and pauses of {} ns: a burst is longer than 0, \
+                 and both together are at most {} ns",
+                on.0,
+                off.0,
+                u64::MAX
+            ));
+        }
+        Ok(())
     }
 
     /// The same at another rate; a Poisson process where it has none.

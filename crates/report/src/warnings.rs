@@ -5,7 +5,9 @@ use crate::curves::headline;
 use std::cmp::Reverse;
 use wiregauge_base::options::{self, each_once};
 use wiregauge_base::warning::Severity;
-use wiregauge_figures::record::schema::{Noise, RateMetric, Record, RecordedWarning, Run, Subject};
+use wiregauge_figures::record::schema::{
+    Metric, Noise, RateMetric, Record, RecordedWarning, Run, Subject,
+};
 
 /// Labels of runs or hosts that are named in a line of text before the others are counted.
 const NAMED: usize = 3;
@@ -181,8 +183,12 @@ pub fn mark<'a>(record: &Record, tables: impl Iterator<Item = &'a mut Table>) {
 /// the one message in flight: a share of all that is the gaps in the time of one. Where a
 /// schedule sends, those that are due within gaps wait, too: the share of the time.
 pub fn share_hit(noise: &Noise, run: &Run) -> f64 {
-    let mean_ns = headline(run).and_then(|metric| run.summary(metric)).map(|all| all.mean);
-    let under_way = noise.gaps as f64 / noise.observed_ns * mean_ns.unwrap_or(0.0);
+    let in_flight = headline(run).and_then(|metric| {
+        // One message goes and comes in a round trip, of which the figure is half.
+        let halves = if metric == Metric::HalfRtt { 2.0 } else { 1.0 };
+        Some(halves * run.summary(metric)?.mean)
+    });
+    let under_way = noise.gaps as f64 / noise.observed_ns * in_flight.unwrap_or(0.0);
     let due = if run.case.schedule.is_open() { noise.share() } else { 0.0 };
     let hit = under_way + due;
     if hit.is_nan() { 0.0 } else { hit.min(1.0) }

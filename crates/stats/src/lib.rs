@@ -296,7 +296,7 @@ fn missing() -> f64 {
     f64::NAN
 }
 
-/// A rate over all rounds.
+/// The rate of a typical round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     /// The rate of a typical round, by `basis`. NaN where no time passed.

@@ -1,6 +1,6 @@
 //! Rates over rounds: no average of rates.
 
-use super::typical::typical;
+use super::typical::{Typical, arithmetic, typical};
 use super::{Basis, Rate};
 
 /// What one round delivered, and in what time.
@@ -17,11 +17,19 @@ pub struct Delivered {
 pub fn rate(rounds: &[Delivered]) -> Rate {
     let timed = rounds.iter().filter(|round| round.seconds > 0.0);
     let rates: Vec<f64> = timed.map(|round| round.work / round.seconds).collect();
-    match typical(&rates) {
-        Some(found) => {
-            Rate { value: found.value, interval: found.interval, basis: found.basis, rounds: rates }
-        }
-        None => Rate { value: f64::NAN, interval: None, basis: Basis::OneRound, rounds: rates },
+    rate_from(typical(&rates), rates)
+}
+
+/// Returns the mean of rates that are drawn, not repeated ([`arithmetic`]). NaN is none.
+pub fn mean_rate(rates: &[f64]) -> Rate {
+    let known: Vec<f64> = rates.iter().copied().filter(|rate| !rate.is_nan()).collect();
+    rate_from(arithmetic(&known), rates.to_vec())
+}
+
+fn rate_from(found: Option<Typical>, rounds: Vec<f64>) -> Rate {
+    match found {
+        Some(Typical { value, interval, basis }) => Rate { value, interval, basis, rounds },
+        None => Rate { value: f64::NAN, interval: None, basis: Basis::OneRound, rounds },
     }
 }
 

@@ -32,9 +32,22 @@ pub fn typical(values: &[f64]) -> Option<Typical> {
     if others.is_empty() {
         return Some(Typical { value: first, interval: None, basis: Basis::OneRound });
     }
-    let Some(scatter) = Scatter::new(values).filter(|_| groups(values).is_none()) else {
-        return Some(median(values));
-    };
+    let scatter = Scatter::new(values).filter(|_| groups(values).is_none());
+    Some(scatter.map_or_else(|| median(values), |scatter| mean(&scatter, values)))
+}
+
+/// Finds the arithmetic mean of values that add up, as those of stages do, or that are drawn, as
+/// matchings are: where they fall into groups, all of these belong to it. `None` without values,
+/// and where one is not finite.
+pub fn arithmetic(values: &[f64]) -> Option<Typical> {
+    if let [only] = *values {
+        return Some(Typical { value: only, interval: None, basis: Basis::OneRound });
+    }
+    Some(mean(&Scatter::on(ScatterScale::Linear, values)?, values))
+}
+
+/// The mean of values with this scatter. Its interval does not reach below 0 where no value does.
+fn mean(scatter: &Scatter, values: &[f64]) -> Typical {
     let is_negative = values.iter().any(|value| *value < 0.0);
     let interval = scatter.interval(scatter.freedom).map(|interval| Interval {
         low: if is_negative { interval.low } else { Value(interval.low.0.max(0.0)) },
@@ -44,7 +57,7 @@ pub fn typical(values: &[f64]) -> Option<Typical> {
         ScatterScale::Logarithm => Basis::GeometricMean,
         ScatterScale::Linear => Basis::ArithmeticMean,
     };
-    Some(Typical { value: scatter.value, interval, basis })
+    Typical { value: scatter.value, interval, basis }
 }
 
 /// The median of the rounds. Fewer than [`MIN_ROUNDS_OF_MEDIAN`] do not bound it.
@@ -147,10 +160,14 @@ pub struct Scatter {
 impl Scatter {
     /// Returns that of two finite values or more; `None` of others.
     pub fn new(values: &[f64]) -> Option<Scatter> {
+        Scatter::on(ScatterScale::new(values), values)
+    }
+
+    /// Returns that of two finite values or more on a scale.
+    fn on(scale: ScatterScale, values: &[f64]) -> Option<Scatter> {
         if values.len() < 2 || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
-        let scale = ScatterScale::new(values);
         let (centre, sd) = mean_sd(values.iter().map(|value| scale.scaled(*value)));
         let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
         let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

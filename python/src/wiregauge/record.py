@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = "wiregauge.record"
-VERSIONS = (1, 2)
+VERSIONS = (1, 2, 3)
 
 
 class RecordError(ValueError):
@@ -47,9 +47,10 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Figure:
-    """The distribution of a metric over all rounds, without the warm-up, in nanoseconds.
+    """The distribution of a metric, without the warm-up, in nanoseconds.
 
-    A lost message counts as infinite.
+    A lost message counts as infinite. The quantiles and the mean are those of a typical round;
+    count, extremes and sd are of all samples. mean_interval is None where the record has none.
     """
 
     metric: str
@@ -60,6 +61,7 @@ class Figure:
     max: float | None
     max_finite: float | None
     mean: float | None
+    mean_interval: Interval | None
     sd: float | None
     quantiles: tuple[Quantile, ...]
     clock_bound_ns: float | None
@@ -76,12 +78,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Rate:
-    """A rate over all rounds, in its unit."""
+    """The rate of a typical round, in its unit. basis is as that of a Quantile."""
 
     metric: str
     unit: str
     value: float | None
     interval: Interval | None
+    basis: str
     rounds: tuple[float, ...]
 
 
@@ -189,7 +192,7 @@ def read(path: str | os.PathLike[str]) -> Record:
     version = raw.get("version")
     # True and 1.0 are equal to 1.
     if type(version) is not int or version not in VERSIONS:
-        allowed = " and ".join(map(str, VERSIONS))
+        allowed = ", ".join(map(str, VERSIONS))
         raise RecordError(f"{file} is of version {version!r}; this reader knows {allowed}")
     try:
         return _record(file.parent, raw)
@@ -244,6 +247,7 @@ def _figure(raw: Any) -> Figure:
         max=_value(summary["max"]),
         max_finite=_value(summary["max_finite"]),
         mean=_value(summary["mean"]),
+        mean_interval=_interval(summary.get("mean_interval")),
         sd=_value(summary["sd"]),
         quantiles=tuple([_quantile(one) for one in summary["quantiles"]]),
         clock_bound_ns=_value(raw.get("clock_bound_ns")),
@@ -255,7 +259,8 @@ def _rate(raw: Any) -> Rate:
     rate = raw["rate"]
     rounds = tuple([_number(value) for value in rate["rounds"]])
     value, interval = _value(rate["value"]), _interval(rate["interval"])
-    return Rate(raw["metric"], raw["unit"], value, interval, rounds)
+    basis = rate.get("basis", "pooled")
+    return Rate(raw["metric"], raw["unit"], value, interval, basis, rounds)
 
 
 def _warnings(raw: Any) -> tuple[RecordWarning, ...]:

@@ -104,7 +104,8 @@ fn the_first_rounds_decide_how_many_are_enough() {
     assert_eq!(enough, Some(6));
     let [own, asked] = [reach, 1.25 * reach].map(|share| 100.0 * share);
     let sentence = format!(
-        "after 6 rounds the interval of the rate reaches ±{own:.3} %: target ±{asked:.3} % met"
+        "after 6 rounds the interval of the rate over rounds reaches ±{own:.3} %: \
+         target ±{asked:.3} % met"
     );
     assert_eq!(met.unwrap(), sentence);
     let most = Rounds { least: 6, most: 6, until: Some(0.01) };

@@ -17,7 +17,7 @@ use wiregauge_plan::Followed;
 use wiregauge_sample::RoundSamples;
 use wiregauge_stats::compare::{Difference, Estimate, difference};
 use wiregauge_stats::quantile::rank;
-use wiregauge_stats::typical::typical;
+use wiregauge_stats::typical::{arithmetic, typical};
 use wiregauge_stats::{Interval, Value};
 
 /// Messages that are kept in detail.
@@ -122,7 +122,7 @@ impl Explainer {
         totals.sort_by(f64::total_cmp);
         self.untraced_ns.sort_by(f64::total_cmp);
         // Without rounds to compare with nothing is known of what the stamps cost.
-        let untraced_p50_ns = at(&self.untraced_ns, 0.5)?;
+        let untraced_p50_ns = typical(&self.untraced_medians_ns)?.value;
         let most_ns = if way.followed == Followed::Alone { f64::INFINITY } else { MOST_PROBE_NS };
         let added_ns = added_ns(&totals, &self.untraced_ns)?;
         let mut probes = Probes::new(&stages, &all, added_ns, most_ns);
@@ -302,12 +302,10 @@ impl Figures {
         probes: &Probes,
         tracing: &Tracing<'_>,
     ) -> Option<Figures> {
-        let best_ns = at(totals, BEST)?;
         let slow_ns = at(totals, SLOW)?;
         let apart: Vec<Vec<f64>> =
             all.iter().map(|message| probes.apart(message.stages_ns)).collect();
         let on_cpu = on_cpu(defs, all, tracing);
-        let is_best = |message: &Message<'_>| message.total_ns <= best_ns;
         let is_slow = |message: &Message<'_>| message.total_ns > slow_ns;
         let mean = |is: &dyn Fn(&Message<'_>) -> bool, value: &dyn Fn(usize) -> f64| {
             let own = all.iter().enumerate().filter(|(_, message)| is(message));
@@ -317,6 +315,7 @@ impl Figures {
         let figures = |number: usize, def: Option<&StageDef>| {
             let value = |at: usize| apart[at][number];
             let (quantiles_ns, median_interval) = with_median(all, value);
+            let (best_ns, best_interval) = best(all, value);
             StageFigures {
                 leg: def.map_or(0, |def| def.leg as u32),
                 name: def.map_or_else(|| "probes".to_owned(), |def| def.name.clone()),
@@ -324,8 +323,8 @@ impl Figures {
                 ends_at: tracing.ends_at(def),
                 quantiles_ns,
                 median_interval,
-                best_ns: mean(&is_best, &value),
-                best_interval: best_interval(all, value),
+                best_ns,
+                best_interval,
                 slow_ns: mean(&is_slow, &value),
                 on_cpu_ns: def.and_then(|_| on_cpu_ns(&on_cpu, &apart, number)),
                 cpus: def.map_or_else(Vec::new, |_| cpus(all, number)),
@@ -334,12 +333,13 @@ impl Figures {
         let stages = defs.iter().enumerate().map(|(at, def)| figures(at, Some(def)));
         let stages = stages.chain([figures(defs.len(), None)]).collect();
         let (quantiles_ns, median_interval) = with_median(all, |at| all[at].total_ns);
+        let (best_ns, best_interval) = best(all, |at| all[at].total_ns);
         let total = StageFigures {
             name: "total".to_owned(),
             quantiles_ns,
             median_interval,
-            best_ns: mean(&is_best, &|at| all[at].total_ns),
-            best_interval: best_interval(all, |at| all[at].total_ns),
+            best_ns,
+            best_interval,
             slow_ns: mean(&is_slow, &|at| all[at].total_ns),
             ..StageFigures::default()
         };
@@ -363,18 +363,19 @@ fn with_median(all: &[Message<'_>], value: impl Fn(usize) -> f64) -> (Vec<f64>, 
     (quantiles_ns, typical.and_then(|found| found.interval))
 }
 
-/// Returns the interval, over rounds, of the mean of the messages up to p10 of the total of their
-/// round.
-fn best_interval(all: &[Message<'_>], value: impl Fn(usize) -> f64) -> Option<Interval> {
+/// Returns the mean over rounds, with its interval, of the mean of each round's messages up to p10
+/// of its total: of stages these add up to that of the total. NaN without messages.
+fn best(all: &[Message<'_>], value: impl Fn(usize) -> f64) -> (f64, Option<Interval>) {
     let values = rounds_of(all, value);
+    let totals = rounds_of(all, |number| all[number].total_ns);
     let mut means = Vec::new();
-    for (values, totals) in values.iter().zip(rounds_of(all, |number| all[number].total_ns)) {
-        let best_ns = at(&sorted(totals.iter().copied()), BEST)?;
-        let own = values.iter().zip(&totals).filter(|(_, total)| **total <= best_ns);
+    for (values, totals) in values.iter().zip(&totals) {
+        let best_ns = at(&sorted(totals.iter().copied()), BEST).unwrap_or(f64::INFINITY);
+        let own = values.iter().zip(totals).filter(|(_, total)| **total <= best_ns);
         let best: Vec<f64> = own.map(|(value, _)| *value).collect();
         means.push(best.iter().sum::<f64>() / best.len() as f64);
     }
-    typical(&means)?.interval
+    arithmetic(&means).map_or((f64::NAN, None), |found| (found.value, found.interval))
 }
 
 /// The CPU time of each stage of each message; nothing where threads' switches were not stamped.

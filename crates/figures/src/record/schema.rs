@@ -26,7 +26,7 @@ pub use wiregauge_clock::check::OffsetCheck;
 /// What stands in `schema` of every record.
 pub const SCHEMA: &str = "wiregauge.record";
 /// The version of the schema that this build writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A whole run directory's `record.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -485,13 +485,19 @@ impl Run {
     /// warm-up, as these are. All of them are in `counts`.
     pub fn lost_of(&self, metric: Metric) -> u64 {
         let infinite = self.summary(metric).map_or(self.counts.lost, |summary| summary.lost);
-        infinite.saturating_sub(self.counts.unsent).min(self.counts.lost)
+        infinite.saturating_sub(self.unsent_of(metric)).min(self.counts.lost)
     }
 
     /// Returns how many of them were under way when their round ended.
     pub fn unfinished_of(&self, metric: Metric) -> u64 {
         let infinite = self.summary(metric).map_or(0, |summary| summary.lost);
-        infinite.saturating_sub(self.counts.unsent).min(self.counts.unfinished)
+        infinite.saturating_sub(self.unsent_of(metric)).min(self.counts.unfinished)
+    }
+
+    /// Returns how many messages of a metric were intended and never posted: the response of these
+    /// is infinite, and no other metric has them.
+    fn unsent_of(&self, metric: Metric) -> u64 {
+        if metric == Metric::Response { self.counts.unsent } else { 0 }
     }
 
     /// The value of one quantile of one metric, where it may be shown.

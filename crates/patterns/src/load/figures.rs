@@ -125,7 +125,7 @@ impl Costs {
         }
     }
 
-    /// The figures over all rounds: all work over all that it was done for.
+    /// The figures of a typical round: its work over all that it was done for.
     pub(crate) fn figures(&self) -> impl Iterator<Item = RateFigure> {
         self.0.iter().map(|(metric, rounds)| figure(*metric, unit(*metric), rounds, 1.0))
     }

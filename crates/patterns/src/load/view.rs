@@ -54,9 +54,9 @@ impl PatternView for Load {
         let curves = curves(record);
         let open = curves.iter().filter(|curve| !curve.open.is_empty());
         let worst = open.map(|curve| match curve.found.highest {
-            Some(found) if found.bracket == Bracket::AtMost => ShownLimit::Exceeded,
-            Some(_) => ShownLimit::Kept,
-            None => ShownLimit::Inconclusive,
+            Some(Landmark { bracket: Bracket::AtMost, .. }) => ShownLimit::Exceeded,
+            Some(Landmark { bracket: Bracket::Within | Bracket::AtLeast, .. }) => ShownLimit::Kept,
+            Some(Landmark { bracket: Bracket::Unresolved, .. }) | None => ShownLimit::Inconclusive,
         });
         worst.max().unwrap_or(ShownLimit::Inconclusive)
     }
@@ -83,7 +83,9 @@ impl<'a> Curve<'a> {
 
     /// The highest rate that was measured to keep the bound.
     fn kept(&self) -> Option<&'a Run> {
-        self.run(self.found.highest.filter(|found| found.bracket != Bracket::AtMost)?)
+        let is_kept =
+            |found: &Landmark| matches!(found.bracket, Bracket::Within | Bracket::AtLeast);
+        self.run(self.found.highest.filter(is_kept)?)
     }
 }
 
@@ -352,8 +354,9 @@ fn plots(record: &Record, curves: &[Curve<'_>]) -> [Plot; 2] {
     let slo = slo(record);
     let bound = slo.map_or_else(String::new, |slo| format!(" The horizontal line is {slo}."));
     let note = format!(
-        "p50 solid, p99 dashed, p99.9 dotted; bars: 95 % intervals. The diamond is the knee: the \
-         ratio of rate to median response is highest there.{bound}"
+        "p50 solid, p99 dashed, p99.9 dotted; bars: 95 % intervals. The diamond is at the \
+         highest ratio of rate to median response: the knee, or one of several rates that may be \
+         it.{bound}"
     );
     let closed = match curves.iter().any(|curve| !curve.closed.is_empty()) {
         true => format!("{note} Hollow: closed loops, which have round trips and no schedule."),
@@ -386,7 +389,8 @@ fn series(curve: &Curve<'_>, at: usize, metric: RateMetric) -> Vec<Series> {
         let name = format!("{name} {}", quantile_name(p));
         all.push(Series { name, dash, points: open(p), ..Series::default() });
     }
-    let knee = curve.found.knee.and_then(|knee| curve.run(knee));
+    let knee = curve.found.knee.filter(|knee| knee.bracket != Bracket::Unresolved);
+    let knee = knee.and_then(|knee| curve.run(knee));
     all.push(Series {
         name: format!("{name} knee"),
         style: Style::Peak,

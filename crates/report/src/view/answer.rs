@@ -10,6 +10,7 @@ use wiregauge_base::options::{each_once, grouped};
 use wiregauge_base::units::Bytes;
 use wiregauge_figures::record::schema::{Metric, Noise, OtherHost, Record, Run};
 use wiregauge_figures::view::compared::{Named, ends_of, fastest, median, told_apart};
+use wiregauge_stats::{Basis, Summary};
 
 /// Most sentences about figures.
 const MOST: usize = 3;
@@ -113,14 +114,19 @@ fn at(what: &str, size: Bytes, several: bool) -> String {
 }
 
 fn alone(run: &Run, metric: Metric) -> Option<String> {
-    let p50 = median(run, String::new())?;
-    let tail = run.summary(metric)?.quantile(0.99);
-    let tail = tail.and_then(|found| {
-        Some(Named { name: String::new(), value: found.value?.0, interval: found.shown_interval() })
-    });
-    let tail = tail.map_or_else(String::new, |tail| format!(", p99 {}", tail.text(US, "us")));
-    let (name, size) = (ends_of(run), run.case.size);
-    Some(format!("{name}, {size}: {} p50 {}{tail}.", metric.name(), p50.text(US, "us")))
+    let summary = run.summary(metric)?;
+    let p50 = quantile(summary, 0.5)?;
+    let tail = quantile(summary, 0.99).map_or_else(String::new, |p99| format!(", p99 {p99}"));
+    let is_of_one_round = summary.quantile(0.5).is_some_and(|p50| p50.basis == Basis::OneRound);
+    let within = if is_of_one_round { " (one round: within one process)" } else { "" };
+    Some(format!("{}, {}: {} p50 {p50}{tail}{within}.", ends_of(run), run.case.size, metric.name()))
+}
+
+/// A quantile in us with its interval.
+fn quantile(summary: &Summary, p: f64) -> Option<String> {
+    let found = summary.quantile(p)?;
+    let (value, interval) = (found.value?.0, found.shown_interval());
+    Some(Named { name: String::new(), value, interval }.text(US, "us"))
 }
 
 /// How the median changes from the smallest to the largest message.

@@ -16,7 +16,7 @@ const NAMED: usize = 12;
 /// A plot of latencies and one of bandwidths; `None` where there are neither.
 pub fn section(record: &Record) -> Option<Section> {
     let mut section = Section::new("rounds", "Rounds side by side");
-    let note = "Boxes: the 95 % interval of all rounds together.";
+    let note = "Boxes: the 95 % interval of a typical round.";
     let latency =
         format!("Each dot is a round: its p50, and its p99 where it has enough samples. {note}");
     let rate = format!("Each dot is a round. {note}");
@@ -51,7 +51,7 @@ fn add(
         for figure in figures.iter().filter(|figure| figure.name == *name) {
             let own = runs.iter().position(|run| run.index == figure.run.index).unwrap_or(0);
             let middle = own as f64 + aside;
-            boxes.extend(pooled(figure, middle, &shown));
+            boxes.extend(interval_box(figure, middle, &shown));
             dots.extend(rounds(figure, middle, slot, &shown));
         }
         let made = |style, points, hidden| Series {
@@ -70,14 +70,14 @@ fn add(
     let reach = ends.map(f64::abs).fold(1.0, f64::max) * 1.15;
     let plot = Plot {
         x: Axis::names(labels(&runs), 0.5),
-        y: Axis::linear("difference to all rounds together", Unit::Difference, [-reach, reach]),
+        y: Axis::linear("difference to a typical round", Unit::Difference, [-reach, reach]),
         series,
         ..Plot::new(format!("rounds-{id}"), title, note, 330)
     };
     section.draw(plot, data(&figures));
 }
 
-/// How far a value is from that of all rounds, in per cent.
+/// How far a value is from that of a typical round, in per cent.
 fn part(figure: &Figure<'_>, value: f64) -> f64 {
     PERCENT * (value / figure.value - 1.0)
 }
@@ -86,7 +86,7 @@ fn is_usable(figure: &Figure<'_>) -> bool {
     figure.value > 0.0 && figure.value.is_finite()
 }
 
-fn pooled(figure: &Figure<'_>, x: f64, shown: &impl Fn(f64) -> String) -> Option<Point> {
+fn interval_box(figure: &Figure<'_>, x: f64, shown: &impl Fn(f64) -> String) -> Option<Point> {
     let bound = |of: fn(&Interval) -> f64| {
         let bound = part(figure, figure.interval.as_ref().map_or(figure.value, of));
         Some(bound).filter(|bound| bound.is_finite())

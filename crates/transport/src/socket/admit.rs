@@ -50,6 +50,10 @@ pub(super) struct Listener {
     early: HashMap<u32, Socket>,
     /// Connections that have not shown all of their first bytes, the oldest first.
     waiting: VecDeque<Waiting>,
+    /// Connections that were dropped.
+    rejected: u64,
+    /// Why the last one could not be accepted, where descriptors ran out.
+    shortage: Option<io::Error>,
 }
 
 /// A connection that has not shown all of its first bytes.
@@ -73,11 +77,19 @@ impl Listener {
     /// Returns the listener of this number of ends.
     pub(super) fn new(socket: Socket, ends: u32) -> Listener {
         let is_known = vec![false; ends as usize].into_boxed_slice();
-        Listener { socket, is_known, early: HashMap::new(), waiting: VecDeque::new() }
+        Listener {
+            socket,
+            is_known,
+            early: HashMap::new(),
+            waiting: VecDeque::new(),
+            rejected: 0,
+            shortage: None,
+        }
     }
 
     /// Waits for the connection of this number whose peer presents the cookie; returns it with the
-    /// number of connections that were rejected meanwhile.
+    /// number of connections that were rejected meanwhile. With the last end those that still wait
+    /// are rejected.
     ///
     /// # Errors
     /// None came in time, or the socket fails.
@@ -87,45 +99,54 @@ impl Listener {
         setup: &Setup,
         is_peer: fn(IpAddr) -> bool,
     ) -> Result<(Socket, u64)> {
-        let mut rejected = 0;
+        let before = self.rejected;
         self.socket.set_nonblocking(true).map_err(SetupError::system(WHAT))?;
         let deadline = setup.deadline();
         loop {
             if let Some(socket) = self.early.remove(&number) {
-                return Ok((socket, rejected));
+                if self.early.is_empty() && self.is_known.iter().all(|is_known| *is_known) {
+                    self.rejected += std::mem::take(&mut self.waiting).len() as u64;
+                }
+                return Ok((socket, self.rejected - before));
             }
-            let turned_away = rejected + self.waiting.len() as u64;
-            if turned_away > 0 {
-                deadline.left(&format!(
-                    "{WHAT} ({turned_away} connections of others were turned away)"
-                ))?;
-            } else {
-                deadline.left(WHAT)?;
-            }
+            deadline.left(WHAT).map_err(|late| self.late(late))?;
             let mut batch = BATCH;
-            while batch > 0 && self.take_new(is_peer, &mut rejected)? {
+            while batch > 0 && self.take_new(is_peer)? {
                 batch -= 1;
             }
-            rejected += self.read_waiting(setup);
+            self.read_waiting(setup);
             if batch > 0 && !self.early.contains_key(&number) {
                 std::thread::sleep(PAUSE);
             }
         }
     }
 
+    /// Adds to the error of a connection that did not come in time what came instead.
+    fn late(&self, late: SetupError) -> SetupError {
+        let others = self.rejected + self.waiting.len() as u64;
+        let SetupError::Late { what, seconds } = late else { return late };
+        let shortage = self.shortage.as_ref().map(|error| format!("; {error}"));
+        let shortage = shortage.unwrap_or_default();
+        let what = match (others, shortage.is_empty()) {
+            (0, true) => what,
+            _ => format!("{what} ({others} connections were not let in{shortage})"),
+        };
+        SetupError::Late { what, seconds }
+    }
+
     /// Accepts one connection, if there is any; returns true if there may be more.
-    fn take_new(&mut self, is_peer: fn(IpAddr) -> bool, rejected: &mut u64) -> Result<bool> {
+    fn take_new(&mut self, is_peer: fn(IpAddr) -> bool) -> Result<bool> {
         match self.socket.accept() {
             Ok((stream, from)) => {
                 // A unix socket has none: its peer is on this host.
                 let is_allowed = from.as_socket().is_none_or(|from| is_peer(from.ip()));
                 if !is_allowed {
-                    *rejected += 1;
+                    self.rejected += 1;
                     return Ok(true);
                 }
                 if self.waiting.len() == MAX_WAITING {
                     self.waiting.pop_front();
-                    *rejected += 1;
+                    self.rejected += 1;
                 }
                 self.waiting.push_back(Waiting { stream, shown: [0; HELLO], length: 0 });
                 Ok(true)
@@ -134,34 +155,32 @@ impl Listener {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
             // A peer that closed before it was accepted.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
-                *rejected += 1;
+                self.rejected += 1;
                 Ok(true)
             }
-            // No descriptor is left: those who say nothing have them.
-            Err(error) => match self.waiting.pop_front() {
-                Some(_) if is_exhausted(&error) => {
-                    *rejected += 1;
-                    Ok(true)
-                }
-                _ => Err(SetupError::system(WHAT)(error)),
-            },
+            // No descriptor is left: those who say nothing have them, here or at another listener.
+            Err(error) if is_exhausted(&error) => {
+                self.shortage = Some(error);
+                let is_freed = self.waiting.pop_front().is_some();
+                self.rejected += u64::from(is_freed);
+                Ok(is_freed)
+            }
+            Err(error) => Err(SetupError::system(WHAT)(error)),
         }
     }
 
     /// Reads what those that wait have shown; keeps who presents the cookie and the number of an
-    /// end that has no connection, and returns how many others were dropped.
-    fn read_waiting(&mut self, setup: &Setup) -> u64 {
-        let mut rejected = 0;
+    /// end that has no connection, and drops others.
+    fn read_waiting(&mut self, setup: &Setup) {
         for mut one in std::mem::take(&mut self.waiting) {
             match one.read_hello(setup) {
                 Shown::Part => self.waiting.push_back(one),
                 Shown::Number(number) if self.is_free(number) => {
                     self.early.insert(number, one.stream);
                 }
-                Shown::Number(_) | Shown::Other => rejected += 1,
+                Shown::Number(_) | Shown::Other => self.rejected += 1,
             }
         }
-        rejected
     }
 
     /// Returns true for an end that has no connection, and has one from then on.
@@ -274,13 +293,13 @@ mod tests {
         let mut listener = Listener::new(socket, 1);
         let (end, rejected) = listener.accept(0, &setup(), |_| true).unwrap();
         assert_eq!(end.peer_addr().unwrap().as_socket(), real.local_addr().ok());
-        // 402 wait before the real one comes, of whom 256 may.
-        assert_eq!(rejected, 403 - MAX_WAITING as u64);
+        // Some by their age, the others when the last end has come.
+        assert_eq!(rejected, 402);
         drop((silent, slow));
     }
 
     #[test]
-    fn who_was_turned_away_is_in_the_fault() {
+    fn those_who_were_not_let_in_are_in_the_fault() {
         let _bound = Bound::new();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut wrong = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -289,8 +308,8 @@ mod tests {
         let setup = Setup { timeout: Span(300_000_000), ..setup() };
         let said = Listener::new(listener.into(), 1).accept(0, &setup, |_| true);
         let said = said.err().map(|error| error.to_string()).unwrap();
-        let wanted = "accepting the client's connection (2 connections of others were turned \
-                      away): nothing arrived within 0.3 s";
+        let wanted = "accepting the client's connection (2 connections were not let in): \
+                      nothing arrived within 0.3 s";
         assert_eq!(said, wanted);
         drop(silent);
     }
