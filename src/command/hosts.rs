@@ -11,10 +11,11 @@ use crate::host::{self, CpuPair, TOOL_VERSION};
 use crate::plan::pairs::HERE;
 use crate::plan::rails::{RailKind, RailPort};
 use crate::plan::{HostSpec, Pairs, Place};
-use crate::record::schema::{RecordedWarning, Unavailable};
+use crate::record::schema::{DataPath, RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
 use crate::report::table::{self, Cell, Grid, Tone};
 use crate::report::warnings;
+use crate::run::preflight;
 use crate::transport::{Interfaces, Role, Settings, TransportKind};
 use serde::Serialize;
 use std::sync::OnceLock;
@@ -111,6 +112,8 @@ struct HostReport {
     clock: Option<String>,
     clock_residual_ppb: Option<f64>,
     transports: Vec<&'static str>,
+    /// The data path from this host to it.
+    path: Option<DataPath>,
 }
 
 impl HostReport {
@@ -123,7 +126,6 @@ impl HostReport {
         let (probe, environment) = (&host.probe, &host.probe.environment);
         let warnings = environment.warnings(&probe.cpus);
         let warnings = warnings.iter().map(|one| RecordedWarning::on_host(one, &spec.host));
-        let works = |one: &&TransportKind| probe.unavailable.iter().all(|(other, _)| other != *one);
         let between = TransportKind::ALL.iter().filter(|one| one.descriptor().between_hosts);
         HostReport {
             reached: true,
@@ -137,27 +139,68 @@ impl HostReport {
             cpus: Some(environment.cpus.len()),
             clock: Some(probe.clock.source.clone()),
             clock_residual_ppb: Some(probe.clock.residual_ppb),
-            transports: between.filter(works).map(|one| one.name()).collect(),
+            transports: between
+                .filter(|one| probe.unavailable.iter().all(|(other, _)| other != *one))
+                .map(|one| one.name())
+                .collect(),
             ..report
         }
     }
 }
 
-/// Checks hosts and reports what they have.
+impl HostReport {
+    /// Takes what the pre-flight has found. A path that carries neither TCP nor datagrams is none.
+    fn take_path(&mut self, path: Result<DataPath, Fault>) {
+        match path {
+            Ok(path) => {
+                let both = [&path.tcp, &path.udp].into_iter().flatten();
+                let wrong: Vec<&str> = both.map(String::as_str).collect();
+                self.fault = (!wrong.is_empty()).then(|| wrong.join("; "));
+                self.warnings.extend(preflight::mtu_warnings(&path));
+                self.path = Some(path);
+            }
+            Err(fault) => self.fault = Some(fault.to_string()),
+        }
+    }
+
+    /// Returns true if TCP or datagrams pass.
+    fn is_usable(&self) -> bool {
+        self.path.as_ref().is_some_and(|path| path.tcp.is_none() || path.udp.is_none())
+    }
+
+    /// Returns the data path in a cell: the largest packet that passes both ways.
+    fn path_cell(&self) -> String {
+        let Some(path) = &self.path else { return String::from("-") };
+        match (&path.tcp, &path.udp, path.to_server_bytes.min(path.to_client_bytes)) {
+            (None, None, Some(bytes)) => format!("{bytes} B"),
+            (None, ..) => "TCP".into(),
+            (Some(_), None, _) => "UDP".into(),
+            (Some(_), Some(_), _) => "no".into(),
+        }
+    }
+}
+
+/// Checks hosts and the data paths to them, and reports what they have.
 pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
     let transports = TransportKind::ALL.to_vec();
     let probe = ProbeRequest { transports, threads: 1, ..ProbeRequest::default() };
     let asked: Vec<(HostSpec, Role)> = hosts.into_iter().map(|spec| (spec, Role::Server)).collect();
     let found = reach_each(&asked, &probe)?;
     let reports = asked.iter().zip(&found).map(|((spec, _), host)| HostReport::new(spec, host));
-    let reports: Vec<HostReport> = reports.collect();
+    let mut reports: Vec<HostReport> = reports.collect();
     let reached: Vec<RemoteHost> = found.into_iter().filter_map(Result::ok).collect();
-    let exit = match reached.len() {
-        0 => Exit::NOTHING,
-        some if some < reports.len() => Exit::INCOMPLETE,
-        _ => Exit::RIGHT,
-    };
+    let interrupted = interrupts()?;
+    let tried = preflight::to_hosts(&reached.iter().collect::<Vec<_>>(), &interrupted);
     leave(reached);
+    let reached = reports.iter_mut().filter(|one| one.reached);
+    reached.zip(tried?).for_each(|(report, path)| report.take_path(path));
+    let exit = if reports.iter().all(|one| one.fault.is_none()) {
+        Exit::RIGHT
+    } else if reports.iter().any(HostReport::is_usable) {
+        Exit::INCOMPLETE
+    } else {
+        Exit::NOTHING
+    };
     show(json, reports.as_slice(), table)?;
     Ok(exit)
 }
@@ -165,8 +208,8 @@ pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
 fn table(reports: &[HostReport]) -> String {
     #[rustfmt::skip]
     let mut grid = Grid::new([
-        "host", "reached", "address", "version", "kernel", "CPU", "clock", "within ppm",
-        "transports", "warnings",
+        "host", "reached", "address", "data path", "version", "kernel", "CPU", "clock",
+        "within ppm", "transports", "warnings",
     ]);
     let text = |text: &Option<String>| Cell::from(text.as_deref());
     for one in reports {
@@ -174,6 +217,7 @@ fn table(reports: &[HostReport]) -> String {
             one.host.as_str().into(),
             if one.reached { "yes" } else { "no" }.into(),
             text(&one.address),
+            one.path_cell().as_str().into(),
             one.tool.into(),
             text(&one.kernel),
             text(&one.processor),

@@ -23,7 +23,7 @@ use crate::remote::host::RemoteHost;
 use crate::report::comparison::Comparison;
 use crate::report::table::Columns;
 use crate::report::{html, table};
-use crate::run::{RoundObserver, RunContext, RunSide, Sides, Watcher, run};
+use crate::run::{RoundObserver, RunContext, RunSide, Sides, Watcher, preflight, run_after};
 use crate::transport::{Role, Settings};
 use crate::units::Bytes;
 use crate::view::{ShownLimit, byte_rate};
@@ -230,9 +230,10 @@ fn carry_out(
     let observer = observer.or(causes.as_ref().map(|causes| causes as &dyn RoundObserver));
     let context =
         RunContext { sides, observer, ..context(options, &interrupted, hosts, unavailable)? };
+    let found = preflight(plan, &context)?;
     let mut watcher = watcher(options)?;
     let mut writer = writer(options, &word(plan), need(plan))?;
-    let record = run(plan, &context, &mut writer, &mut *watcher);
+    let record = run_after(found, plan, &context, &mut writer, &mut *watcher);
     // Restores the terminal before anything is printed.
     drop(watcher);
     let tails = causes.map(|causes| causes.found()).unwrap_or_default();

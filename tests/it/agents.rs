@@ -243,6 +243,14 @@ fn an_agent_lets_in_from_where_it_is_told_and_uses_the_ports_that_it_is_told() {
     drop(taken);
     let ended = driven(&scratch, &agent.host(), line);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    // It is enough for the connections of all threads of a server, and for all rounds.
+    fs::remove_dir_all(scratch.join("run")).unwrap();
+    let line = "rpc --transport tcp --wait block --workload w1 --rps 1k --time 100ms --rounds 2 \
+                --ports 3 --server-ports 2 --connections 4 --out run";
+    let ended = driven(&scratch, &agent.host(), line);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let usage = &record(&scratch).runs[0].rounds[0].server;
+    assert_eq!(usage.effective_settings["connections"], "12", "{usage:?}");
 }
 
 #[test]

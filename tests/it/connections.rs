@@ -4,10 +4,13 @@
 //! No figure of time decides here: counts, settings and sentences do.
 
 use crate::support::controller::{Scratch, measured, samples, wiregauge, words};
+use crate::support::program::PROGRAM;
 use std::net::TcpListener;
+use std::process::Command;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::{Record, Run, Usage};
 use wiregauge::transport::TransportKind;
+use wiregauge_test_support::bounded::output;
 
 /// Returns the number of connections that an end counted in a round.
 fn counted(run: &Run, end: fn(&Run) -> &Usage) -> String {
@@ -126,4 +129,39 @@ fn connections_that_cannot_be_had_are_refused_in_a_sentence() {
         assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
         assert!(ended.stderr.contains("the limit here is 200"), "{}", ended.stderr);
     }
+}
+
+/// Runs a command on a host with four local ports; returns its exit code, and what it complains of.
+fn with_four_ports(scratch: &Scratch, line: &str) -> (Option<i32>, String) {
+    let script = format!(
+        "ip link set lo up && echo 60000 60003 >/proc/sys/net/ipv4/ip_local_port_range && \
+         exec {PROGRAM} {line} --wait block --rounds 1 --out run"
+    );
+    let words = ["--net", "--mount-proc", "--mount", "--pid", "--fork", "sh", "-c", &script];
+    let done = output(Command::new("unshare").args(words).current_dir(scratch.join(".")));
+    (done.status.code(), String::from_utf8(done.stderr).unwrap())
+}
+
+#[test]
+fn too_few_local_ports_are_told_before_a_run() {
+    let scratch = Scratch::new();
+    if !output(Command::new("unshare").args(["--net", "true"])).status.success() {
+        eprintln!("skipped: no network namespace can be made here");
+        return;
+    }
+    for (line, needed) in [
+        ("latency --transport tcp --connections 200 --count 400", 200),
+        ("latency --transport udp --connections 3 --count 100", 6),
+    ] {
+        let (code, said) = with_four_ports(&scratch, line);
+        let wanted = format!(
+            "needs {needed} local ports at the same time on this host, and \
+             net.ipv4.ip_local_port_range allows 4 (60000-60003)"
+        );
+        assert_eq!(code, Some(2), "{line}: {said}");
+        assert!(said.contains(&wanted) && said.lines().count() == 1, "{line}: {said}");
+    }
+    let (code, said) =
+        with_four_ports(&scratch, "latency --transport tcp,udp --connections 2 --count 100");
+    assert_eq!(code, Some(0), "{said}");
 }

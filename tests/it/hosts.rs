@@ -395,10 +395,12 @@ fn a_foreign_peer_on_the_wire_is_dropped_and_counted() {
     let scratch = Scratch::new();
     let Some(mut host) = FarHost::beside(&scratch) else { return };
     // What the far side says is held back until the peer has knocked, since the client learns so
-    // of the port; for no longer than 3 s, since all but one message say something else.
+    // of the port; for no longer than 3 s, since all but one message say something else. Each
+    // session waits for a knock of its own: the first to listen is the pre-flight.
     let (bytes, has_knocked) = (scratch.join("bytes"), scratch.join("knocked"));
     let slow = format!(
-        "{} \"$@\" | while dd bs=1M count=1 of={bytes} status=none; [ -s {bytes} ]; do \
+        "rm -f {knocked}; {} \"$@\" | while dd bs=1M count=1 of={bytes} status=none; \
+         [ -s {bytes} ]; do \
          for i in $(seq 30); do [ -e {knocked} ] && break; sleep 0.1; done; cat {bytes}; done",
         host.ssh,
         bytes = bytes.display(),
@@ -475,4 +477,68 @@ fn a_clock_that_nobody_keeps_right_is_not_taken_for_one_time() {
     let alone = wiregauge(&scratch, &["latency", "--clock", "ptp", "--count", "100"]);
     assert_eq!(alone.code, Some(2), "{alone:?}");
     assert!(alone.stderr.contains("CLOCK_REALTIME is not synchronized here"), "{alone:?}");
+}
+
+/// Returns the report of `hosts` on the far host, as JSON, and the exit code.
+fn path_to(scratch: &Scratch, host: &FarHost) -> (serde_json::Value, Option<i32>) {
+    let ended = wiregauge(scratch, &command(host, "hosts --to far --json"));
+    let all: serde_json::Value = serde_json::from_str(&ended.stdout).expect(&ended.stderr);
+    (all[0].clone(), ended.code)
+}
+
+#[test]
+fn a_path_that_is_blocked_is_told_before_a_run_by_address_port_and_direction() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    let (open, code) = path_to(&scratch, &host);
+    assert_eq!((code, &open["fault"]), (Some(0), &serde_json::Value::Null), "{open}");
+    let path = &open["path"];
+    assert_eq!((&path["to_server_bytes"], &path["to_client_bytes"]), (&1500.into(), &1500.into()));
+    assert_eq!(path["server_interface"].as_str(), Some(host.interface.as_str()));
+    for (protocol, wrong) in [
+        ("tcp", format!("this host ({}) gets no answer from TCP port ", host.own)),
+        ("udp", format!("no datagram of far ({}) reaches UDP port ", host.address)),
+    ] {
+        host.blackhole(protocol);
+        let (blocked, code) = path_to(&scratch, &host);
+        let said = blocked["fault"].as_str().unwrap_or_default();
+        assert!(code == Some(3) && said.starts_with(&wrong), "{protocol}: {code:?} {blocked}");
+        // The other transport is measured, and this one has a fault.
+        let line = "latency --transport tcp,udp --wait block --count 100 --rounds 2 --to far \
+                    --out run";
+        let ended = wiregauge(&scratch, &command(&host, line));
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let record = read_record(&scratch.join("run")).unwrap();
+        let [one] = &record.faults[..] else { panic!("{:?}", record.faults) };
+        assert!(one.contains(&wrong) && one.starts_with(&format!("latency {protocol}")), "{one}");
+        assert!(record.runs.iter().any(|run| run.complete), "{:?}", record.faults);
+        assert_eq!(record.paths.len(), 1);
+        fs::remove_dir_all(scratch.join("run")).unwrap();
+        let line = format!("latency --transport {protocol} --to far --count 100");
+        let said = refused(&scratch, &host, &line, 4);
+        assert!(said.contains(&wrong), "{said}");
+        host.end_blackhole();
+    }
+}
+
+#[test]
+fn a_path_that_cuts_large_packets_is_named_and_what_it_drops_is_no_figure() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    host.set_own_mtu(9000);
+    let (found, code) = path_to(&scratch, &host);
+    let sentence = "packets of 9000 B (wire0 on this host) do not reach far; 1500 B do";
+    let warnings = found["warnings"].as_array().unwrap();
+    let is_said = warnings.iter().any(|one| one["sentence"] == sentence);
+    assert!(code == Some(0) && is_said, "{code:?} {found}");
+    let line = "oneway --transport udp --size 8000,64 --wait block --rate 1k --count 100 \
+                --rounds 1 --to far --out run";
+    let ended = wiregauge(&scratch, &command(&host, line));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert!(record.warnings.iter().any(|one| one.sentence == sentence), "{:?}", record.warnings);
+    let received: Vec<u64> = record.runs.iter().map(|run| run.counts.received).collect();
+    assert!(received.contains(&0) && received.iter().any(|count| *count > 0), "{received:?}");
+    let [fault] = &record.faults[..] else { panic!("{:?}", record.faults) };
+    assert!(fault.contains("8000 B"), "{fault}");
 }

@@ -10,9 +10,10 @@ use scripted::{Scripted, clock_at};
 use wiregauge::clock::{Clock, TickSpan, Ticks, Timebase};
 use wiregauge::loops::gate::Gate;
 use wiregauge::loops::schedule::Generator;
-use wiregauge::loops::waiter::{AnyWaiter, Busy};
-use wiregauge::loops::{Ended, Loop, LoopContext, closed};
+use wiregauge::loops::waiter::{AnyWaiter, Busy, Waiter};
+use wiregauge::loops::{Ended, Loop, LoopContext, Scope, closed};
 use wiregauge::pattern::bandwidth::loops as bandwidth;
+use wiregauge::pattern::load::{Looked, RequestPath, client};
 use wiregauge::pattern::oneway::{sender, window};
 use wiregauge::pattern::{latency, oneway, registry};
 use wiregauge::plan::{Case, Request, Schedule};
@@ -489,4 +490,47 @@ fn a_message_that_never_reached_the_server_is_lost_one_way() {
     let lost: Vec<bool> = samples.iter().map(|s| s.flags.has(Flags::LOST)).collect();
     assert_eq!(lost, [false, true, true], "whether the answer came says nothing");
     assert_eq!(samples[0].receive_ns, 9.0);
+}
+
+/// A server that answers one request for each look.
+struct OneAtATime(std::collections::VecDeque<u64>);
+
+impl RequestPath for OneAtATime {
+    fn send<C: Clock>(&mut self, clock: C, sequence: u64, _: &Loop) -> Option<Ticks> {
+        self.0.push_back(sequence);
+        Some(clock.now())
+    }
+
+    fn has_completed(&self) -> bool {
+        true
+    }
+
+    fn poll<W: Waiter, C: Clock>(
+        &mut self,
+        _: &mut W,
+        _: bool,
+        clock: C,
+        _: &Loop,
+        mut take: impl FnMut(u64, Ticks, bool),
+    ) -> Looked {
+        let answered = self.0.pop_front();
+        answered.into_iter().for_each(|sequence| take(sequence, clock.now(), false));
+        Looked { any: answered.is_some(), ended: None }
+    }
+}
+
+#[test]
+fn answers_that_come_when_all_is_sent_count_as_handled() {
+    let plan = Loop { window: 1000, loss_after: None, ..plan(100) };
+    let mut arena = Arena::create(100).unwrap();
+    let mut recorder = Recorder::new(&mut arena, 0);
+    let gate = Gate::default();
+    let scope = Scope { clock: clock_at(1000), gate: &gate, plan: &plan };
+    let mut path = OneAtATime(Default::default());
+    let ended = client::client(&mut path, Busy, scope, &mut recorder, client::Clients(1000));
+    drop(recorder);
+    assert_eq!(ended, Ended::Count);
+    // Sixteen requests before each look: seven are answered by then, and each that comes after
+    // shows that the round goes on.
+    assert_eq!(arena.progress(), 100 + 93);
 }

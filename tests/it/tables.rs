@@ -87,6 +87,7 @@ fn record(plan: Plan) -> Record {
         plan: PlanRecord::from(&plan),
         hosts: Vec::new(),
         pairs: None,
+        paths: Vec::new(),
         impacts: Vec::new(),
         together: None,
         clocks: Vec::new(),

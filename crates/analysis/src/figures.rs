@@ -178,22 +178,33 @@ impl RunSoFar {
 
     /// Whether enough rounds have come. Where intervals are to be narrow, the first rounds say once
     /// how many are enough: stopping at the first look that is narrow would choose the rounds by
-    /// their luck.
-    pub fn decide(&mut self, rounds: Rounds) {
+    /// their luck. Returns the fault of a run of which not one message has arrived.
+    pub fn decide(&mut self, rounds: Rounds) -> Option<Fault> {
         let done = self.rounds.len() as u32;
         if self.is_over() || done < self.enough.unwrap_or(rounds.least) {
-            return;
+            return None;
+        }
+        if let Some(fault) = nothing_arrived(&self.counts) {
+            self.stop = Some(Err(fault.clone()));
+            return Some(fault);
         }
         let Some(width) = rounds.until else {
             self.stop = Some(Ok(format!("all {done} rounds were measured")));
-            return;
+            return None;
         };
+        self.stop = self.verdict(rounds, width).map(Ok);
+        None
+    }
+
+    /// Returns the width of the intervals in a sentence, once there are enough rounds.
+    fn verdict(&mut self, rounds: Rounds, width: f64) -> Option<String> {
+        let done = self.rounds.len() as u32;
         let (what, reach) = self.widest();
         let enough = *self.enough.get_or_insert_with(|| {
             reach.map_or(rounds.most, |reach| rounds_needed(done, reach, width)).min(rounds.most)
         });
         if done < enough {
-            return;
+            return None;
         }
         let percent = |share: f64| format!("{:.3} %", 100.0 * share);
         let ends = match reach {
@@ -213,7 +224,7 @@ impl RunSoFar {
                 )
             }
         };
-        self.stop = Some(Ok(format!("after {done} rounds {ends}: {verdict}")));
+        Some(format!("after {done} rounds {ends}: {verdict}"))
     }
 
     /// Of the figures that `--until` is about, that with the widest interval, and how far this
@@ -338,6 +349,18 @@ impl RunSoFar {
     pub fn capacity(&self) -> f64 {
         rate(&self.work.delivered).value
     }
+}
+
+/// Returns the fault of a run that has sent messages of which none arrived: it lacks a path, and a
+/// share of lost messages would say something else.
+fn nothing_arrived(counts: &Counts) -> Option<Fault> {
+    let Counts { sent, received, .. } = *counts;
+    (sent > 0 && received == 0).then(|| {
+        Fault::new(format!(
+            "none of {sent} messages arrived, so there is no figure: a firewall, an MTU or a \
+             receive buffer drops them all (`wiregauge hosts` tries the path)"
+        ))
+    })
 }
 
 /// Adds to the intervals of a figure what is known to be wrong with its samples: by their clocks,

@@ -51,7 +51,7 @@ pub use environment::{Environment, Memory, TOOL_VERSION, available_memory, boot}
 pub use files::{open_file, open_file_to_lock, read_file, read_text};
 pub use memory::{lock, touch};
 pub use net_counters::NetCounters;
-pub use network::Interface;
+pub use network::{Interface, sysctls};
 pub use noise::{Noise, observe, spin};
 pub use processor::{CpuState, IdleState, Node, Processor};
 pub use rdma::{RdmaLink, RdmaPort, active_rdma_ports, rdma_file, rdma_links, rdma_node};

@@ -69,10 +69,12 @@ const SYSCTLS: &str = "\
     net.core.busy_poll net.core.busy_read net.core.default_qdisc net.core.netdev_budget_usecs \
     net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_congestion_control \
     net.ipv4.tcp_available_congestion_control net.ipv4.tcp_low_latency \
-    net.ipv4.tcp_slow_start_after_idle net.unix.max_dgram_qlen kernel.numa_balancing";
+    net.ipv4.tcp_slow_start_after_idle net.ipv4.ip_local_port_range \
+    net.unix.max_dgram_qlen kernel.numa_balancing";
 
-/// Those of [`SYSCTLS`] that are there; blanks between numbers become single.
-pub(super) fn sysctls(tree: &Tree) -> BTreeMap<String, String> {
+/// Reads those of the kernel's settings that change what sockets do and are there; blanks between
+/// numbers become single.
+pub fn sysctls(tree: &Tree) -> BTreeMap<String, String> {
     let entry = |name: &str| {
         let text = tree.text(&format!("/proc/sys/{}", name.replace('.', "/")))?;
         let words: Vec<&str> = text.split_whitespace().collect();

@@ -401,7 +401,7 @@ impl Topology {
     }
 
     /// Endpoints that a thread has for its connections to a rank.
-    fn endpoints_towards(&self, other: usize) -> u32 {
+    pub fn endpoints_towards(&self, other: usize) -> u32 {
         let threads = match self.wiring {
             Wiring::Parallel => 1,
             Wiring::Mesh { .. } => self.ranks.get(other).map_or(0, |other| other.threads),
@@ -410,7 +410,7 @@ impl Topology {
     }
 
     /// The ranks that a rank is connected to, in the order of their numbers.
-    fn neighbours(&self, rank: usize) -> Vec<usize> {
+    pub fn neighbours(&self, rank: usize) -> Vec<usize> {
         match &self.connections {
             Connections::AllToAll => (0..self.ranks.len()).filter(|one| *one != rank).collect(),
             Connections::Pairs(pairs) => {

@@ -8,6 +8,7 @@ pub mod daemon;
 pub mod host;
 pub mod job;
 pub mod launch;
+pub mod preflight;
 pub mod process;
 pub mod program;
 pub mod ssh;

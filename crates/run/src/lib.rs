@@ -12,9 +12,11 @@ pub mod compared;
 mod concurrent;
 pub mod conditions;
 mod cpus;
+mod host_limits;
 mod keeper;
 pub mod observer;
 mod period;
+pub mod preflight;
 mod progress;
 mod rank_trace;
 pub mod round;
@@ -33,6 +35,7 @@ pub use wiregauge_analysis::result::HostTrace;
 
 use crate::conditions::Conditions;
 use clocks::Comparisons;
+pub use preflight::{Preflight, preflight};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -142,12 +145,24 @@ pub fn run(
     keep: &mut dyn Keeper,
     watcher: &mut dyn Watcher,
 ) -> Result<Record, RunError> {
+    run_after(preflight(plan, context)?, plan, context, keep, watcher)
+}
+
+/// Runs a plan whose pre-flight is over.
+pub fn run_after(
+    preflight: Preflight,
+    plan: &Plan,
+    context: &RunContext<'_>,
+    keep: &mut dyn Keeper,
+    watcher: &mut dyn Watcher,
+) -> Result<Record, RunError> {
     let started = Started::now();
     let time = clocks::calibrated(plan, context)?;
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
     let conditions = conditions(plan, context, cpus, &time)?;
+    let Preflight { paths, blocked, warnings: of_paths } = preflight;
     let mut runner = Runner {
         claims: Claims::of(conditions.run, own_cpus.iter().copied()),
         plan: plan.clone(),
@@ -157,6 +172,7 @@ pub fn run(
         comparisons: Comparisons::start(plan, context, &time, &own_cpus, &environment)?,
         runs: Vec::new(),
         faults: Vec::new(),
+        blocked,
         head: summary::head(context, summary::record(plan, context, &time, &environment, started)),
         is_spoiled: false,
         time: &time,
@@ -176,6 +192,7 @@ pub fn run(
     warnings.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
     warnings.extend(summary::wall_clock_set(&started));
     warnings.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
+    warnings.extend(of_paths);
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
     let complete_run = |number: usize| runs[number].analysis.complete(plan, &runs, number);
@@ -193,6 +210,7 @@ pub fn run(
         runs,
         warnings,
         hosts,
+        paths,
         ..base
     }))
 }
@@ -220,6 +238,8 @@ struct Runner<'a, 'w> {
     comparisons: Comparisons,
     runs: Vec<RunSoFar>,
     faults: Vec<String>,
+    /// Why cases cannot be measured, by their numbers.
+    blocked: BTreeMap<usize, Fault>,
 }
 
 impl Runner<'_, '_> {
@@ -234,6 +254,10 @@ impl Runner<'_, '_> {
     /// All rounds of the plan's cases, and of those that a search adds to it.
     fn all_points(&mut self) -> Result<(), RunError> {
         self.plan.cases.clone().iter().for_each(|case| self.add_run(case));
+        for (index, fault) in &self.blocked {
+            self.runs[*index].stop = Some(Err(fault.clone()));
+            self.faults.push(format!("{}: {fault}", self.plan.label(*index)));
+        }
         self.begin()?;
         for _ in 0..=search::MOST_PASSES {
             self.all_rounds()?;
@@ -421,8 +445,8 @@ impl Runner<'_, '_> {
                 self.faults.push(format!("{}: {fault}", self.plan.label(*index)));
                 interrupted |= fault.is_interrupted();
             }
-            if !interrupted {
-                self.runs[*index].decide(self.plan.rounds);
+            if !interrupted && let Some(fault) = self.runs[*index].decide(self.plan.rounds) {
+                self.faults.push(format!("{}: {fault}", self.plan.label(*index)));
             }
             self.save(*index, round);
             self.watcher.measured(*index, so_far::so_far(&self.runs[*index]));

@@ -304,7 +304,8 @@ impl<'a> Round<'a> {
                     host: rank.host_name(),
                 });
                 let handled = handled.collect();
-                return Err(Fault::Stalled { role, host, patience, handled });
+                let is_paced = self.case.schedule.rate().is_some();
+                return Err(Fault::Stalled { role, host, patience, handled, is_paced });
             }
         }
         Ok(())

@@ -54,6 +54,7 @@ pub fn record(
         environment: environment.clone(),
         hosts: Vec::new(),
         pairs: None,
+        paths: Vec::new(),
         impacts: Vec::new(),
         clocks: Vec::new(),
         together: None,

@@ -55,7 +55,9 @@ pub use registry::TransportKind;
 pub use settings::{Interfaces, Settings};
 pub use setup::{Blob, Rank, Result, Setup, SetupError, Site, TransportRequest};
 pub use socket::CONGESTION;
+pub use socket::ENDS_OF_A_PORT;
 pub use socket::options::congestion_available;
+pub use socket::preflight;
 pub use socket::site::{
     BIND_VARIABLE, PEERS_VARIABLE, PORTS_VARIABLE, address as address_of_site,
     bind as bind_within_limits, check_own, check_peer, is_peer, parse_ports, towards,

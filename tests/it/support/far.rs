@@ -65,6 +65,23 @@ impl FarHost {
         [&self.here, &self.testbed.namespaces[1]]
     }
 
+    /// Has this host drop what it would send over TCP but for ssh, or over UDP.
+    pub fn blackhole(&self, protocol: &str) {
+        let ports = if protocol == "tcp" { "sport 1024-65534 " } else { "" };
+        let there = &self.testbed.namespaces[1];
+        run(&format!("ip -n {there} rule add ipproto {protocol} {ports}priority 5 blackhole"));
+    }
+
+    /// Ends what [`FarHost::blackhole`] has begun.
+    pub fn end_blackhole(&self) {
+        run(&format!("ip -n {} rule del priority 5", self.testbed.namespaces[1]));
+    }
+
+    /// Sets the MTU of the first host's end of the wire.
+    pub fn set_own_mtu(&self, bytes: u32) {
+        run(&format!("ip -n {} link set {} mtu {bytes}", self.here, self.own_interface));
+    }
+
     /// Puts the calling thread into the first host's network.
     pub fn enter(&self) {
         let network = fs::File::open(format!("/run/netns/{}", self.here)).unwrap();

@@ -52,6 +52,7 @@ pub fn full_record() -> Record {
             reason: "libibverbs.so.1 was not found".to_string(),
         }],
         warnings: vec![warning()],
+        paths: Vec::new(),
         pairs: Some(PairFigures {
             slow: vec![SlowPair { run: 0, metric: "half_rtt".into(), value: 9.5, median: 4.5 }],
             bisections: vec![Bisection {

@@ -231,6 +231,15 @@ warnings! {
     advises("check the load of that host, or measure fewer pairs at once (allowed: {})",
             time(*allowed_ns));
 
+    /// Packets that an interface sends do not reach the other end, and smaller ones do.
+    "path_mtu" Warning PathMtu {
+        from: String, to: String, interface: String, mtu_bytes: u32, passes_bytes: u32,
+    }
+    size share(*mtu_bytes, *passes_bytes),
+    says("packets of {mtu_bytes} B ({interface} on {from}) do not reach {to}; {passes_bytes} B do"),
+    advises("set one MTU on both ends and on what lies between (`ip link set DEVICE mtu \
+             {passes_bytes}`)");
+
     /// Congestors did not run during all of a victim's round.
     "uncongested" Warning Uncongested { congestor: String, rounds: u32, share: f64 }
     size 1.0 - share,
@@ -458,7 +467,10 @@ warnings! {
     size *lost as f64 / *sent as f64,
     says("{lost} of {sent} messages were lost ({}); {}",
          percent(*lost as f64 / (*sent).max(1) as f64), of_missing(*in_figures)),
-    advises("where no loss is expected: lower the rate, or raise the receive buffer");
+    advises("{}", match lost {
+        all if all == sent => "a firewall or an MTU drops them all: try `wiregauge hosts`",
+        _ => "where no loss is expected: lower the rate, or raise the receive buffer",
+    });
 
     /// Messages were under way when a round over a reliable transport ended.
     "unfinished" Note Unfinished { unfinished: u64, sent: u64, in_figures: bool }

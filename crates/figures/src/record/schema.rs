@@ -70,6 +70,9 @@ pub struct Record {
     /// The plan's other hosts, in its order; all above is of the controller's host.
     #[serde(default)]
     pub hosts: Vec<OtherHost>,
+    /// What the pre-flight has found of the data paths between hosts, a pair of ends each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<DataPath>,
     /// What pairs of several hosts show together; `None` where no more than one was measured.
     pub pairs: Option<PairFigures>,
     /// What cases that were measured alone and beside others suffer from these.
@@ -224,6 +227,38 @@ pub struct OtherHost {
     pub noise: Vec<Noise>,
     /// What the comparison of its clock with the controller's has cost, where there was one.
     pub clock_cost: Option<ClockCost>,
+}
+
+/// A data path between two hosts, as the pre-flight found it before the first round.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DataPath {
+    /// The client's host.
+    pub client: String,
+    /// The server's host.
+    pub server: String,
+    /// The client's address.
+    pub client_address: String,
+    /// The server's address.
+    pub server_address: String,
+    /// The client's network interface, where that is known.
+    pub client_interface: Option<String>,
+    /// The server's network interface, where that is known.
+    pub server_interface: Option<String>,
+    /// The MTU of the client's interface.
+    pub client_mtu_bytes: Option<u32>,
+    /// The MTU of the server's interface.
+    pub server_mtu_bytes: Option<u32>,
+    /// Why the client cannot connect to the server, in a sentence; `None`: it can.
+    pub tcp: Option<String>,
+    /// Why the server cannot connect to the client, which no case needs; `None`: it can.
+    pub tcp_back: Option<String>,
+    /// Why datagrams do not pass both ways, in a sentence; `None`: they do.
+    pub udp: Option<String>,
+    /// The largest IP packet that came to the server, of the sizes that were tried; `None`: none.
+    pub to_server_bytes: Option<u32>,
+    /// The largest IP packet that came to the client; `None`: none.
+    pub to_client_bytes: Option<u32>,
 }
 
 /// The instrument's own overhead: the latency loop on the null transport, same CPU, same clock.

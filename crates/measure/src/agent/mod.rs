@@ -12,6 +12,7 @@ pub mod error;
 pub mod execution;
 mod host_probe;
 mod own_trace;
+mod preflight;
 pub mod rehearse;
 pub mod remote_memory;
 pub mod rows;

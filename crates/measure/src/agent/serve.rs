@@ -10,6 +10,7 @@ use crate::agent::error::{AgentError, unable};
 use crate::agent::execution::FindExecution;
 use crate::agent::host_probe;
 use crate::agent::own_trace::OwnTrace;
+use crate::agent::preflight;
 use crate::agent::remote_memory;
 use crate::agent::thread::{LoopControl, RoleRunner, ThreadBarrier, ThreadCommand, ThreadReport};
 use crate::control::frame::{self, FrameError};
@@ -236,6 +237,10 @@ fn serve_other(first: ToAgent, output: &mut impl io::Write) -> Result<(), AgentE
         ToAgent::AnswerClock(asked) => {
             let (says, _) = mpsc::channel();
             clock_answers::answer(&asked, &listen(Vec::new(), Duration::ZERO, says), output)
+        }
+        ToAgent::OpenPath(task) => {
+            let (says, _) = mpsc::channel();
+            preflight::serve(*task, &listen(Vec::new(), Duration::ZERO, says), output)
         }
         _ => Err(FrameError::Closed.into()),
     }

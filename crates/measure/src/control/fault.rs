@@ -21,8 +21,10 @@ pub enum Fault {
     Refused(String),
     /// A role handled no message for too long.
     #[error(
-        "stalled: the {}{} handled no message for {} s (handled so far: {})",
-        .role.name(), on(host), .patience.as_secs_f64(), shown(handled)
+        "stalled: the {}{} handled no message for {} s (handled so far: {}): allow a longer \
+         --timeout{}",
+        .role.name(), on(host), tenths(*.patience), shown(handled),
+        if *.is_paced { ", or use a lower rate" } else { "" }
     )]
     Stalled {
         /// The role.
@@ -33,6 +35,8 @@ pub enum Fault {
         patience: Duration,
         /// How many messages each rank has handled.
         handled: Vec<Handled>,
+        /// Whether its messages are sent at a rate that was asked for.
+        is_paced: bool,
     },
     /// A role's loop ended that was to go on.
     #[error("the {}{} {}", .role.name(), on(host), early(ended))]
@@ -276,11 +280,12 @@ mod tests {
             host: None,
             patience: Duration::from_millis(1500),
             handled: vec![handled(Role::Client, 7, None), handled(Role::Server, 5, Some("node07"))],
+            is_paced: true,
         };
         assert_eq!(
             stalled.to_string(),
             "stalled: the server handled no message for 1.5 s (handled so far: client 7, server 5 \
-             on node07)"
+             on node07): allow a longer --timeout, or use a lower rate"
         );
     }
 }

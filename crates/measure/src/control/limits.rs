@@ -2,9 +2,13 @@
 //! protocol error of its round, before any figure is made of it. Pure.
 
 use super::protocol::Outcome;
+use std::collections::BTreeSet;
 use wiregauge_host::{Noise, ResourceUse};
 use wiregauge_sample::recorder::{MessageCounts, PoolUse};
 use wiregauge_transport::counter::{CounterValue, FinalCounters};
+use wiregauge_transport::preflight::{
+    ConnectFailure, MAX_SIZES, PeerReport, PreflightAddresses, PreflightPeer,
+};
 
 /// Most messages or events of a round: 10^9 a second for three days. Sums of all threads and rounds
 /// are numbers still.
@@ -45,6 +49,27 @@ pub fn check_outcome(outcome: &Outcome, overhead: u32) -> Result<(), &'static st
         (.., false) => Err("reported more results than a round has"),
         _ => Ok(()),
     }
+}
+
+/// Checks the addresses of an end of a pre-flight.
+pub fn check_path(opened: &PreflightAddresses) -> Result<(), &'static str> {
+    let is_named = opened.interface.as_ref().is_none_or(|name| is_short(name));
+    if is_named { Ok(()) } else { Err("reported an interface that no host has") }
+}
+
+/// Checks how an end has reached these others.
+pub fn check_reports(reports: &[PeerReport], peers: &[PreflightPeer]) -> Result<(), &'static str> {
+    let are_possible = reports.len() == peers.len()
+        && reports.iter().zip(peers).all(|(report, peer)| is_report_of(report, peer));
+    if are_possible { Ok(()) } else { Err("reported more of the data path than was asked") }
+}
+
+fn is_report_of(report: &PeerReport, peer: &PreflightPeer) -> bool {
+    let sizes = [&report.acknowledged, &report.received].map(BTreeSet::len);
+    let texts = [report.unsent.as_ref(), report.tcp.as_ref().and_then(ConnectFailure::text)];
+    report.number == peer.number
+        && sizes.iter().all(|count| *count <= MAX_SIZES)
+        && texts.into_iter().flatten().all(|text| is_short(text))
 }
 
 fn is_short(text: &str) -> bool {
@@ -122,6 +147,34 @@ mod tests {
         };
         change(&mut outcome);
         check_outcome(&outcome, 10)
+    }
+
+    fn opened(interface: String) -> PreflightAddresses {
+        let at = "10.0.0.1:9".parse().unwrap();
+        PreflightAddresses { tcp: at, udp: at, interface: Some(interface), mtu_bytes: None }
+    }
+
+    fn report(number: u32) -> PeerReport {
+        PeerReport { number, ..PeerReport::default() }
+    }
+
+    #[test]
+    fn a_path_is_reported_for_the_ends_that_were_asked_for() {
+        assert_eq!(check_path(&opened("eth0".into())), Ok(()));
+        assert!(check_path(&opened("x".repeat(2000))).is_err());
+        let peers = [PreflightPeer { number: 3, addresses: opened("eth0".into()) }];
+        assert_eq!(check_reports(&[report(3)], &peers), Ok(()));
+        let many = (0..100).collect();
+        let long = Some(ConnectFailure::Failed("x".repeat(2000)));
+        for wrong in [
+            vec![],
+            vec![report(4)],
+            vec![report(3), report(3)],
+            vec![PeerReport { received: many, ..report(3) }],
+            vec![PeerReport { tcp: long, ..report(3) }],
+        ] {
+            assert!(check_reports(&wrong, &peers).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -12,9 +12,10 @@
 //!
 //! `Expect` and `Stop` may follow `Start` at any time; `Refused` replaces any answer. An agent on
 //! another host sends its samples as `Rows` before `Ended`; one that was asked for the stamps of
-//! its host's kernel sends these before both, as `Stamps` and last `Traced`. It also serves two
+//! its host's kernel sends these before both, as `Stamps` and last `Traced`. It also serves
 //! other sessions: `Probe` is answered by `Probed` before anything runs, and `AnswerClock` by
-//! `ClockAddress` while rounds run.
+//! `ClockAddress` while rounds run. A pre-flight of the data path is a third one: `OpenPath` is
+//! answered by `PathOpened`, and `TryPath` by `PathTried`.
 
 use crate::control::program::ProgramIdentity;
 use serde::{Deserialize, Serialize};
@@ -26,16 +27,17 @@ use wiregauge_clock::{ClockReport, Source, Ticks};
 use wiregauge_host::doctor::{Checkup, Use};
 use wiregauge_host::trace::Stamp;
 use wiregauge_host::trace::report::{TraceReport, TraceRequest};
-use wiregauge_host::{Environment, Noise, RdmaPort, ResourceUse};
+use wiregauge_host::{Environment, Family, Noise, RdmaPort, ResourceUse};
 use wiregauge_plan::Ended;
 use wiregauge_plan::case_frame::CaseFrame;
 use wiregauge_sample::arena::Row;
 use wiregauge_sample::recorder::{Beyond, MessageCounts, PoolUse};
 use wiregauge_transport::counter::FinalCounters;
+use wiregauge_transport::preflight::{PeerReport, PreflightAddresses, PreflightPeer};
 use wiregauge_transport::{Blob, Role, Site, TransportKind};
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 27;
+pub const VERSION: u32 = 28;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -76,6 +78,28 @@ pub enum ToAgent {
     AnswerClock(Box<AnswerClock>),
     /// The round is over: release its endpoints, and await another [`ToAgent::Open`].
     Again,
+    /// Open an end of the pre-flight of the data path, instead of a round.
+    OpenPath(Box<OpenPath>),
+    /// Reach these ends as the end of this number.
+    TryPath {
+        /// The number of this end.
+        number: u32,
+        /// The others.
+        peers: Vec<PreflightPeer>,
+    },
+}
+
+/// An end of the pre-flight of the data path, which can be reached until the channel is closed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenPath {
+    /// The interface or address of its end.
+    pub site: Site,
+    /// The version of IP, where one was asked for.
+    pub family: Option<Family>,
+    /// The device that its packets are to use.
+    pub device: Option<String>,
+    /// The first bytes of every connection and datagram.
+    pub cookie: [u8; 32],
 }
 
 /// How an agent answers clock exchanges.
@@ -258,6 +282,10 @@ pub enum FromAgent {
     Stamps(Vec<Stamp>),
     /// What is to be known of them, before the first `Ended`; or why there are none.
     Traced(Result<Box<TraceReport>, String>),
+    /// An end of the pre-flight can be reached at these addresses.
+    PathOpened(PreflightAddresses),
+    /// The results of its attempts, in the order of the others.
+    PathTried(Vec<PeerReport>),
 }
 
 /// The results of a thread of a role, beside its samples.

@@ -262,7 +262,8 @@ pub fn client<L: RequestPath, W: Waiter, C: Clock, P: Pace>(
     ended
 }
 
-/// Awaits the answers that are still on the way.
+/// Awaits the answers that are still in flight. Each counts as handled: far above the capacity of
+/// a server they come for longer than `--timeout`.
 #[cold]
 fn hear_out<L: RequestPath, W: Waiter, C: Clock>(
     path: &mut L,
@@ -276,13 +277,15 @@ fn hear_out<L: RequestPath, W: Waiter, C: Clock>(
     // let run for a while is not a lost message.
     let patience = TickSpan(plan.drain.0 * if plan.loss_after.is_none() { 10 } else { 1 });
     let mut until = clock.now() + patience;
+    let mut handled = requests.next + recorder.seen.unsent;
     while requests.count > 0 && clock.now() < until && !gate.is_stopped() {
-        let mut came = false;
+        let before = handled;
         let looked = path.poll(waiter, false, clock, plan, |sequence, receive, other| {
-            came = true;
+            handled += 1;
             answered(sequence, receive, other, requests, recorder);
         });
-        if came {
+        if handled > before {
+            recorder.handled(handled);
             until = clock.now() + patience;
         }
         if looked.ended.is_some() {

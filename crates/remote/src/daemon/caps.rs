@@ -11,6 +11,7 @@ use wiregauge_measure::control::protocol::*;
 use wiregauge_plan::request::{MOST_COUNT, MOST_THREADS};
 use wiregauge_plan::{Case, CaseProfile, FindPattern, Schedule, Trace};
 use wiregauge_sample::arena::Row;
+use wiregauge_transport::preflight::MAX_PEERS;
 use wiregauge_transport::{Role, TransportKind};
 
 /// How long a session may be idle while no round runs.
@@ -272,6 +273,10 @@ pub enum SessionState {
     Running,
     /// Clock exchanges are answered.
     AnsweringClock,
+    /// An end of a pre-flight can be reached.
+    PathOpen,
+    /// It reaches others.
+    TryingPath,
     /// The controller has ended it.
     Stopped,
 }
@@ -287,6 +292,8 @@ impl SessionState {
             (SessionState::Greeted, ToAgent::Probe(_)) => Some(SessionState::Probing),
             (SessionState::Greeted, ToAgent::Open(..)) => Some(SessionState::Opening),
             (SessionState::Greeted, ToAgent::AnswerClock(_)) => Some(SessionState::AnsweringClock),
+            (SessionState::Greeted, ToAgent::OpenPath(_)) => Some(SessionState::PathOpen),
+            (SessionState::PathOpen, ToAgent::TryPath { .. }) => Some(SessionState::TryingPath),
             (SessionState::Opening, ToAgent::Connect(_)) => Some(SessionState::Connecting),
             (SessionState::Connecting, ToAgent::Start(_)) => Some(SessionState::Running),
             (SessionState::Running, ToAgent::Expect { .. }) => Some(SessionState::Running),
@@ -359,6 +366,11 @@ impl Inspector {
                 let cpus = task.leaves.len();
                 ensure!(cpus <= MOST_CPUS, "{cpus} CPUs are more than a host has");
                 self.what = "clocks".into();
+            }
+            ToAgent::OpenPath(_) => self.what = "data path".into(),
+            ToAgent::TryPath { peers, .. } => {
+                let count = peers.len();
+                ensure!(count <= MAX_PEERS, "a pre-flight to {count} ends: at most {MAX_PEERS}");
             }
             ToAgent::Connect(others) => {
                 let those = others.iter().map(|each| each.len() as u32);

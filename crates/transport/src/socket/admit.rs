@@ -5,10 +5,11 @@
 use crate::{Blob, Result, Setup, SetupError};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use socket2::Socket;
+use socket2::{SockAddr, Socket};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// Connections that wait for their first bytes: of more the one that has waited longest is dropped.
@@ -16,6 +17,13 @@ const MAX_WAITING: usize = 256;
 /// Connections that are accepted before those that wait are read: fewer than may wait, so that each
 /// is read once at least.
 const BATCH: u32 = 64;
+/// Most ends of one listening socket: connections of a client's address to one port have different
+/// ports themselves, of which the kernel has 28 232 where nothing is set.
+pub const ENDS_OF_A_PORT: u32 = 16_384;
+/// The length of the queue of connections to be accepted, at least: the standard library's.
+const BACKLOG: u32 = 128;
+/// The greatest such length, which net.core.somaxconn has where nothing is set.
+const MAX_BACKLOG: u32 = 4096;
 /// Period at which a listener polls for connections and their first bytes.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -26,8 +34,17 @@ const WHAT: &str = "accepting the client's connection";
 /// Between the address of a listening socket and the number of an end behind it.
 const NUMBER: char = '#';
 
+/// Returns the address of a bound socket, to which the other end connects.
+pub(super) fn address_of(socket: &Socket) -> Blob {
+    let bytes = socket.local_addr().ok().map(|address| match address.as_socket() {
+        Some(address) => address.to_string().into_bytes(),
+        None => address.as_abstract_namespace().unwrap_or_default().to_vec(),
+    });
+    Blob(bytes.unwrap_or_default())
+}
+
 /// Returns the address of one of the ends behind a listening socket.
-pub(super) fn numbered(address: &Blob, number: u32) -> Blob {
+fn numbered(address: &Blob, number: u32) -> Blob {
     let mut bytes = address.0.clone();
     bytes.extend(format!("{NUMBER}{number}").bytes());
     Blob(bytes)
@@ -40,18 +57,118 @@ pub(super) fn parts(address: &Blob) -> Result<(&[u8], u32)> {
     Ok((&address.0[..at], number.ok_or(SetupError::Address)?))
 }
 
-/// A listening socket of several ends. Each connection says which of them it is for, so that it is
-/// the same on both sides whatever order they come in.
-pub(super) struct Listener {
+/// A listening socket of several ends, of all threads of a process. Each connection says which of
+/// them it is for, so that it is the same on both sides whatever order they come in.
+#[derive(Clone)]
+pub(super) struct SharedListener(Arc<Mutex<Listener>>);
+
+/// The listening sockets of this process, each with the cookie of its round and the requested
+/// address.
+static LISTENERS: Mutex<Vec<OfRound>> = Mutex::new(Vec::new());
+
+/// A listening socket that threads may share while one of them has it.
+struct OfRound {
+    cookie: [u8; 32],
+    site: SockAddr,
+    listener: Weak<Mutex<Listener>>,
+}
+
+impl SharedListener {
+    /// Returns the listener of this round at an address, with the number of the first of the ends
+    /// that are added to it. The first thread that asks makes its socket; all have one port.
+    ///
+    /// # Errors
+    /// The socket cannot be made, or take that many connections at once.
+    pub(super) fn with_ends(
+        site: &SockAddr,
+        ends: u32,
+        setup: &Setup,
+        bind: impl FnOnce() -> io::Result<Socket>,
+    ) -> io::Result<(SharedListener, u32)> {
+        let mut all = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.listener.strong_count() > 0);
+        let of_round = all.iter().filter(|one| one.cookie == setup.cookie && one.site == *site);
+        let known = of_round.filter_map(|known| Some(SharedListener(known.listener.upgrade()?)));
+        let with_room = known.into_iter().find(|known| known.locked().has_room(ends));
+        let shared = match with_room {
+            Some(known) => known,
+            None => {
+                let shared = SharedListener::new(bind()?);
+                all.push(OfRound {
+                    cookie: setup.cookie,
+                    site: site.clone(),
+                    listener: Arc::downgrade(&shared.0),
+                });
+                shared
+            }
+        };
+        let first = shared.locked().add_ends(ends)?;
+        Ok((shared, first))
+    }
+
+    /// Returns the listener of a socket, without ends.
+    fn new(socket: Socket) -> SharedListener {
+        SharedListener(Arc::new(Mutex::new(Listener {
+            socket,
+            is_known: Vec::new(),
+            early: HashMap::new(),
+            waiting: VecDeque::new(),
+            rejected: 0,
+            reported: 0,
+            shortage: None,
+        })))
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Listener> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the address of the end of this number.
+    pub(super) fn address(&self, number: u32) -> Blob {
+        numbered(&address_of(&self.locked().socket), number)
+    }
+
+    /// Waits for the connection of this number whose peer presents the cookie; returns it with the
+    /// number of connections that were rejected meanwhile. With the last end those that still wait
+    /// are rejected.
+    ///
+    /// # Errors
+    /// None came in time, or the socket fails.
+    pub(super) fn accept(
+        &self,
+        number: u32,
+        setup: &Setup,
+        is_peer: fn(IpAddr) -> bool,
+    ) -> Result<(Socket, u64)> {
+        let deadline = setup.deadline();
+        loop {
+            let mut listener = self.locked();
+            if let Some(socket) = listener.early.remove(&number) {
+                return Ok((socket, listener.rejected_since()));
+            }
+            deadline.left(WHAT).map_err(|late| listener.late(late))?;
+            let may_have_more = listener.take_batch(setup, is_peer)?;
+            let has_come = listener.early.contains_key(&number);
+            drop(listener);
+            if !may_have_more && !has_come {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+/// A listening socket, and who has come to it.
+struct Listener {
     socket: Socket,
     /// True for each end that was let in.
-    is_known: Box<[bool]>,
+    is_known: Vec<bool>,
     /// Connections whose end has not asked for them yet.
     early: HashMap<u32, Socket>,
     /// Connections that have not shown all of their first bytes, the oldest first.
     waiting: VecDeque<Waiting>,
-    /// Connections that were dropped.
+    /// Connections that were dropped, and how many of them an end has reported.
     rejected: u64,
+    reported: u64,
     /// Why the last one could not be accepted, where descriptors ran out.
     shortage: Option<io::Error>,
 }
@@ -74,51 +191,39 @@ enum Shown {
 }
 
 impl Listener {
-    /// Returns the listener of this number of ends.
-    pub(super) fn new(socket: Socket, ends: u32) -> Listener {
-        let is_known = vec![false; ends as usize].into_boxed_slice();
-        Listener {
-            socket,
-            is_known,
-            early: HashMap::new(),
-            waiting: VecDeque::new(),
-            rejected: 0,
-            shortage: None,
-        }
+    /// Returns true if its port has room for more ends.
+    fn has_room(&self, ends: u32) -> bool {
+        self.is_known.len() as u64 + u64::from(ends) <= u64::from(ENDS_OF_A_PORT)
     }
 
-    /// Waits for the connection of this number whose peer presents the cookie; returns it with the
-    /// number of connections that were rejected meanwhile. With the last end those that still wait
-    /// are rejected.
-    ///
-    /// # Errors
-    /// None came in time, or the socket fails.
-    pub(super) fn accept(
-        &mut self,
-        number: u32,
-        setup: &Setup,
-        is_peer: fn(IpAddr) -> bool,
-    ) -> Result<(Socket, u64)> {
-        let before = self.rejected;
-        self.socket.set_nonblocking(true).map_err(SetupError::system(WHAT))?;
-        let deadline = setup.deadline();
-        loop {
-            if let Some(socket) = self.early.remove(&number) {
-                if self.early.is_empty() && self.is_known.iter().all(|is_known| *is_known) {
-                    self.rejected += std::mem::take(&mut self.waiting).len() as u64;
-                }
-                return Ok((socket, self.rejected - before));
-            }
-            deadline.left(WHAT).map_err(|late| self.late(late))?;
-            let mut batch = BATCH;
-            while batch > 0 && self.take_new(is_peer)? {
-                batch -= 1;
-            }
-            self.read_waiting(setup);
-            if batch > 0 && !self.early.contains_key(&number) {
-                std::thread::sleep(PAUSE);
-            }
+    /// Adds ends, and returns the number of the first.
+    fn add_ends(&mut self, ends: u32) -> io::Result<u32> {
+        let first = self.is_known.len() as u32;
+        self.is_known.resize(self.is_known.len() + ends as usize, false);
+        let all = self.is_known.len() as u32;
+        // Two sockets may bind the same port, but only one may listen.
+        self.socket.listen(all.clamp(BACKLOG, MAX_BACKLOG) as i32)?;
+        self.socket.set_nonblocking(true)?;
+        Ok(first)
+    }
+
+    /// Returns the number of connections that were rejected and no end has reported.
+    fn rejected_since(&mut self) -> u64 {
+        if self.early.is_empty() && self.is_known.iter().all(|is_known| *is_known) {
+            self.rejected += std::mem::take(&mut self.waiting).len() as u64;
         }
+        self.rejected - std::mem::replace(&mut self.reported, self.rejected)
+    }
+
+    /// Accepts some connections, and reads what those that wait have shown; returns true if there
+    /// may be more.
+    fn take_batch(&mut self, setup: &Setup, is_peer: fn(IpAddr) -> bool) -> Result<bool> {
+        let mut batch = BATCH;
+        while batch > 0 && self.take_new(is_peer)? {
+            batch -= 1;
+        }
+        self.read_waiting(setup);
+        Ok(batch == 0)
     }
 
     /// Adds to the error of a connection that did not come in time what came instead.
@@ -241,6 +346,73 @@ mod tests {
         Setup { cookie: [7; 32], ..setup }
     }
 
+    /// Returns the listener of a socket with ends.
+    fn of_ends(socket: Socket, ends: u32) -> SharedListener {
+        let shared = SharedListener::new(socket);
+        shared.locked().add_ends(ends).unwrap();
+        shared
+    }
+
+    /// Adds ends to the listener of a round on loopback.
+    fn in_round(cookie: u8, ends: u32) -> (SharedListener, u32) {
+        let site: SockAddr = SocketAddr::from(([127, 0, 0, 1], 0)).into();
+        let round = Setup { cookie: [cookie; 32], ..setup() };
+        SharedListener::with_ends(&site, ends, &round, || {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            socket.bind(&site)?;
+            Ok(socket)
+        })
+        .unwrap()
+    }
+
+    fn port(listener: &SharedListener) -> u16 {
+        let address = listener.locked().socket.local_addr().unwrap();
+        address.as_socket().unwrap().port()
+    }
+
+    #[test]
+    fn the_threads_of_a_round_share_a_port_and_other_rounds_have_their_own() {
+        let all = [in_round(41, 2), in_round(41, 3), in_round(42, 1)];
+        assert_eq!(all.each_ref().map(|(_, first)| *first), [0, 2, 0]);
+        let ports = all.each_ref().map(|(listener, _)| port(listener));
+        assert!(ports[0] == ports[1] && ports[0] != ports[2], "{ports:?}");
+        let (full, first) = in_round(41, ENDS_OF_A_PORT);
+        assert!(first == 0 && port(&full) != ports[0], "a port has room for no more");
+        drop((all, full));
+        drop(in_round(43, 1));
+        let kept = LISTENERS.lock().unwrap();
+        assert!(kept.iter().all(|one| ![[41; 32], [42; 32]].contains(&one.cookie)), "none is");
+    }
+
+    #[test]
+    fn a_thread_hands_over_what_came_for_another() {
+        let _bound = Bound::new();
+        let (one, _) = in_round(44, 2);
+        let (other, _) = in_round(44, 3);
+        let to = SocketAddr::from(([127, 0, 0, 1], port(&one)));
+        let clients = [3, 0, 4, 1, 2].map(|number| {
+            let mut stream = TcpStream::connect(to).unwrap();
+            stream.write_all(&hello(&[44; 32], number)).unwrap();
+            (number, stream.local_addr().ok(), stream)
+        });
+        let accepted = std::thread::scope(|scope| {
+            let threads = [(one, 0..2), (other, 2..5)].map(|(listener, numbers)| {
+                scope.spawn(move || {
+                    let round = Setup { cookie: [44; 32], ..setup() };
+                    let ends = numbers.map(|number| {
+                        let (end, _) = listener.accept(number, &round, |_| true).unwrap();
+                        (number, end.peer_addr().unwrap().as_socket())
+                    });
+                    ends.collect::<Vec<_>>()
+                })
+            });
+            threads.map(|thread| thread.join().unwrap()).concat()
+        });
+        for (number, peer) in accepted {
+            assert!(clients.iter().any(|(of, own, _)| (*of, *own) == (number, peer)), "{number}");
+        }
+    }
+
     #[test]
     fn peers_without_the_cookie_are_dropped_and_counted() {
         let _bound = Bound::new();
@@ -253,7 +425,7 @@ mod tests {
         let mut rejected = vec![dial(&hello(&[0; 32], 0)), dial(&[7; 31])];
         rejected.pop().unwrap().shutdown(std::net::Shutdown::Both).unwrap();
         let _known = dial(&hello(&[7; 32], 0));
-        let mut listener = Listener::new(listener.into(), 1);
+        let listener = of_ends(listener.into(), 1);
         let (_, dropped) = listener.accept(0, &setup(), |_| true).unwrap();
         assert_eq!(dropped, 2);
     }
@@ -269,7 +441,7 @@ mod tests {
         };
         // One that is no end's, and a second for the same one.
         let clients = [2, 0, 3, 2, 1].map(dial);
-        let mut listener = Listener::new(listener.try_clone().unwrap().into(), 3);
+        let listener = of_ends(listener.try_clone().unwrap().into(), 3);
         let accepted = [0, 1, 2].map(|number| listener.accept(number, &setup(), |_| true).unwrap());
         let peers = accepted.each_ref().map(|(end, _)| end.peer_addr().unwrap().as_socket());
         let own = [1, 4, 0].map(|client: usize| clients[client].local_addr().ok());
@@ -290,7 +462,7 @@ mod tests {
         slow.iter_mut().for_each(|one| one.write_all(&[7]).unwrap());
         let mut real = TcpStream::connect(to).unwrap();
         real.write_all(&hello(&[7; 32], 0)).unwrap();
-        let mut listener = Listener::new(socket, 1);
+        let listener = of_ends(socket, 1);
         let (end, rejected) = listener.accept(0, &setup(), |_| true).unwrap();
         assert_eq!(end.peer_addr().unwrap().as_socket(), real.local_addr().ok());
         // Some by their age, the others when the last end has come.
@@ -306,7 +478,7 @@ mod tests {
         wrong.write_all(&hello(&[0; 32], 0)).unwrap();
         let silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let setup = Setup { timeout: Span(300_000_000), ..setup() };
-        let said = Listener::new(listener.into(), 1).accept(0, &setup, |_| true);
+        let said = of_ends(listener.into(), 1).accept(0, &setup, |_| true);
         let said = said.err().map(|error| error.to_string()).unwrap();
         let wanted = "accepting the client's connection (2 connections were not let in): \
                       nothing arrived within 0.3 s";
@@ -337,7 +509,7 @@ mod tests {
         };
         let _others = [from("127.0.0.3"), from("127.0.0.2")];
         let is_peer = |ip: IpAddr| ip == IpAddr::from([127, 0, 0, 2]);
-        let mut listener = Listener::new(listener.into(), 1);
+        let listener = of_ends(listener.into(), 1);
         let (let_in, dropped) = listener.accept(0, &setup(), is_peer).unwrap();
         let peer = let_in.peer_addr().unwrap().as_socket().unwrap();
         assert_eq!((is_peer(peer.ip()), dropped), (true, 1));

@@ -8,6 +8,7 @@ pub mod datagram;
 mod descriptors;
 pub mod messages;
 pub mod options;
+pub mod preflight;
 pub(super) mod site;
 pub mod stream;
 pub mod transport;
@@ -15,6 +16,7 @@ mod villas;
 
 use super::Setup;
 use super::counter::{CounterValue, FinalCounters};
+pub use admit::ENDS_OF_A_PORT;
 pub use descriptors::{CONGESTION, TCP, UDP, UNIX, UNIXGRAM};
 pub use villas::VILLAS;
 

@@ -4,7 +4,7 @@
 //! IP sockets are on loopback, or where they were asked to be. Unix sockets have random names of
 //! the abstract namespace, so that nothing is left behind, whatever becomes of the process.
 
-use super::admit::{self, Listener};
+use super::admit::{self, SharedListener};
 use super::datagram::Datagrams;
 use super::messages::MessageEndpoint;
 use super::stream::StreamEndpoint;
@@ -12,12 +12,10 @@ use super::{options, site, slots_for};
 use crate::*;
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
-use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
-use std::rc::Rc;
 use wiregauge_host::Family;
 
 /// A transport over sockets of one kind.
@@ -26,11 +24,6 @@ pub struct SocketTransport {
     is_stream: bool,
     is_ip: bool,
 }
-
-/// The length of the queue of connections to be accepted, at least: the standard library's.
-const BACKLOG: u32 = 128;
-/// The greatest such length, which net.core.somaxconn has where nothing is set.
-const MAX_BACKLOG: u32 = 4096;
 
 impl SocketTransport {
     pub(super) const TCP: Self = SocketTransport { is_stream: true, is_ip: true };
@@ -42,7 +35,7 @@ impl SocketTransport {
         Socket::new(domain, if self.is_stream { Type::STREAM } else { Type::DGRAM }, None)
     }
 
-    /// A socket that is bound to an address, and listens where it is a stream's.
+    /// A socket that is bound to an address.
     fn bound_at(self, own: &SockAddr, setup: &Setup) -> io::Result<Socket> {
         let socket = self.socket(own.domain())?;
         // A port whose last connection has just ended is free for those who listen.
@@ -55,8 +48,9 @@ impl SocketTransport {
         socket.bind(own)?;
         if self.is_stream {
             options::apply_before_handshake(&socket, &setup.settings).map_err(io::Error::other)?;
-            // Two sockets may bind the same port, but only one may listen.
-            socket.listen(setup.ends.clamp(BACKLOG, MAX_BACKLOG) as i32)?;
+            // Two sockets may bind the same port, but only one may listen: the next port is tried
+            // where another one does.
+            socket.listen(1)?;
         }
         Ok(socket)
     }
@@ -102,7 +96,7 @@ impl SocketTransport {
         let what = format!("binding on {}", shown(&own));
         let socket = (!self.is_stream).then(|| self.bound(&own, setup)).transpose();
         let socket = socket.map_err(SetupError::system(what))?;
-        let address = socket.as_ref().map(address_of).unwrap_or_default();
+        let address = socket.as_ref().map(admit::address_of).unwrap_or_default();
         let setup = setup.clone();
         Ok(Opening::new(address, move |other| {
             let socket = self.dial(socket, &own, other, &setup)?;
@@ -118,18 +112,19 @@ impl SocketTransport {
         }
     }
 
-    /// Opens ends of a server behind one listening socket.
+    /// Opens ends of a server behind one listening socket, which all threads of a process have in a
+    /// round. A unix socket's name is each thread's own.
     fn listen(self, setup: &Setup, ends: u32) -> Result<Vec<Opening>> {
         let own = self.own_address(&setup.site, setup.settings.family())?;
         let what = format!("listening on {}", shown(&own));
-        let socket = self.bound(&own, setup).map_err(SetupError::system(what))?;
-        let address = address_of(&socket);
-        let listener = Rc::new(RefCell::new(Listener::new(socket, ends)));
-        let openings = (0..ends).map(|number| {
-            let listener = Rc::clone(&listener);
+        let bind = || self.bound(&own, setup);
+        let (listener, first) =
+            SharedListener::with_ends(&own, ends, setup, bind).map_err(SetupError::system(what))?;
+        let openings = (first..first + ends).map(|number| {
+            let listener = listener.clone();
             let setup = setup.clone();
-            Opening::new(admit::numbered(&address, number), move |_| {
-                let (socket, rejected) = listener.borrow_mut().accept(number, &setup, is_peer)?;
+            Opening::new(listener.address(number), move |_| {
+                let (socket, rejected) = listener.accept(number, &setup, is_peer)?;
                 self.connected(socket, rejected, &setup)
             })
         });
@@ -219,15 +214,6 @@ fn abstract_address(name: &[u8]) -> Result<SockAddr> {
 /// An address in a sentence.
 fn shown(address: &SockAddr) -> String {
     address.as_socket().map_or("a unix socket".into(), |address| address.ip().to_string())
-}
-
-/// What the other end connects to: the address of a bound socket.
-fn address_of(socket: &Socket) -> Blob {
-    let bytes = socket.local_addr().ok().map(|address| match address.as_socket() {
-        Some(address) => address.to_string().into_bytes(),
-        None => address.as_abstract_namespace().unwrap_or_default().to_vec(),
-    });
-    Blob(bytes.unwrap_or_default())
 }
 
 #[cfg(test)]
