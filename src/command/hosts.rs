@@ -20,6 +20,7 @@ use crate::transport::{Interfaces, Role, Settings, TransportKind};
 use serde::Serialize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use wiregauge_base::threads;
 
 /// Most hosts that are reached at the same time.
 const AT_ONCE: usize = 64;
@@ -257,18 +258,20 @@ fn reach_each(
     let (interrupted, program) = (interrupts()?, program()?);
     let next = AtomicUsize::new(0);
     let found: Vec<OnceLock<_>> = hosts.iter().map(|_| OnceLock::new()).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..hosts.len().min(AT_ONCE) {
-            scope.spawn(|| {
-                while let number = next.fetch_add(1, Ordering::Relaxed)
-                    && let Some((spec, role)) = hosts.get(number)
-                {
-                    let reach =
-                        || RemoteHost::reach(spec, probe.of(spec, *role), &program, &interrupted);
-                    found[number].get_or_init(reach);
-                }
-            });
+    let reach_some = || {
+        while let number = next.fetch_add(1, Ordering::Relaxed)
+            && let Some((spec, role)) = hosts.get(number)
+        {
+            let reach = || RemoteHost::reach(spec, probe.of(spec, *role), &program, &interrupted);
+            found[number].get_or_init(reach);
         }
+    };
+    std::thread::scope(|scope| {
+        // Of threads that cannot be started this one does the work.
+        for _ in 1..hosts.len().min(AT_ONCE) {
+            let _ = threads::spawn_scoped("reach a host", scope, reach_some);
+        }
+        reach_some();
     });
     Ok(found.into_iter().filter_map(OnceLock::into_inner).collect())
 }

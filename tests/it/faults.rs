@@ -4,6 +4,7 @@
 //!
 //! Every process that is killed, stopped or signalled here was started by the test that does it.
 
+mod few_threads;
 mod foreign_files;
 mod recover;
 mod rejected_peer;

@@ -446,6 +446,35 @@ fn nothing_panics_by_intention_outside_tests() {
     none(&broken);
 }
 
+/// Returns what of a line starts a thread, or could: `Command::spawn` alone has no argument.
+fn starts_thread(line: &str) -> bool {
+    line.contains("thread::Builder")
+        || line.split("spawn(").skip(1).any(|rest| !rest.starts_with(')'))
+            && !["threads::spawn(", "fn spawn("].iter().any(|one| line.contains(one))
+}
+
+#[test]
+fn threads_are_started_where_a_refusal_is_an_error() {
+    const HELPER: &str = "crates/base/src/threads.rs";
+    assert!(
+        sources().iter().any(|one| one.path == HELPER && one.code.iter().any(|l| starts_thread(l)))
+    );
+    for bare in ["std::thread::spawn(move || {", "scope.spawn(work)", "named.spawn("] {
+        assert!(starts_thread(bare), "{bare}");
+    }
+    assert!(!starts_thread("command.spawn()?") && !starts_thread("threads::spawn(WHY, run)?"));
+    let mut broken = Vec::new();
+    for source in sources().iter().filter(|source| source.path != HELPER) {
+        for (number, _) in source.code.iter().enumerate().filter(|(_, line)| starts_thread(line)) {
+            let place = format!("{}:{}", source.path, number + 1);
+            broken.push(format!(
+                "{place}: std panics where no thread can be started: use threads::spawn"
+            ));
+        }
+    }
+    none(&broken);
+}
+
 #[test]
 fn every_rust_file_says_first_what_it_is() {
     let mut broken = Vec::new();

@@ -1,4 +1,4 @@
-//! Units, options and warnings: the words that all other packages share.
+//! Units, options and warnings: the words that all other packages share; and the start of threads.
 
 /// Returns early with an error, or with one made of a sentence, unless a condition holds.
 #[macro_export]
@@ -15,6 +15,7 @@ macro_rules! ensure {
 }
 
 pub mod options;
+pub mod threads;
 pub mod units;
 pub mod wall_clock;
 pub mod warning;

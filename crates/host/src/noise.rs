@@ -2,6 +2,9 @@
 
 use super::pin_to;
 use serde::{Deserialize, Serialize};
+use std::io;
+use std::thread::ScopedJoinHandle;
+use wiregauge_base::threads;
 use wiregauge_clock::{Clock, Source, TickSpan, Ticks, Timebase};
 
 /// No turn shorter than this is a gap. An interrupt costs at least its entry and exit, some
@@ -165,6 +168,18 @@ fn turn_until<C: Clock>(
     last - start
 }
 
+/// Purpose of the threads of this file and of `together`.
+pub(crate) const WATCH_A_CPU: &str = "observe a CPU";
+
+/// Returns what the thread that observed a CPU found, or why there is nothing.
+pub(crate) fn joined<T>(
+    cpu: u32,
+    thread: io::Result<ScopedJoinHandle<'_, Result<T, String>>>,
+) -> Result<T, String> {
+    let found = thread.map_err(|error| error.to_string())?.join();
+    found.unwrap_or_else(|_| Err(format!("the thread that observed CPU {cpu} died")))
+}
+
 /// Observes several CPUs at the same time, each by a thread of its own bound to it.
 ///
 /// A CPU to which no thread could be bound gives the reason in its place.
@@ -179,10 +194,10 @@ pub fn observe(
         Ok(spin(cpu, source.clock(), base, length_ns))
     };
     std::thread::scope(|scope| {
-        let spawned = |&cpu: &u32| (cpu, scope.spawn(move || one(cpu)));
-        let threads: Vec<_> = cpus.iter().map(spawned).collect();
-        let died = |cpu| Err(format!("the thread that observed CPU {cpu} died"));
-        threads.into_iter().map(|(cpu, one)| one.join().unwrap_or_else(|_| died(cpu))).collect()
+        let spawned =
+            |&cpu: &u32| (cpu, threads::spawn_scoped(WATCH_A_CPU, scope, move || one(cpu)));
+        let started: Vec<_> = cpus.iter().map(spawned).collect();
+        started.into_iter().map(|(cpu, thread)| joined(cpu, thread)).collect()
     })
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 
 // include/uapi/linux/sock_diag.h, inet_diag.h
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -125,8 +126,9 @@ impl TcpSampler {
     pub fn start() -> std::io::Result<TcpSampler> {
         let ends = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ends);
-        let thread = std::thread::Builder::new().name("wg-tcp".to_owned());
-        let thread = thread.spawn(move || Watched::default().run(&told))?;
+        let thread = threads::spawn_named("sample TCP's counters", "wg-tcp", move || {
+            Watched::default().run(&told)
+        })?;
         Ok(TcpSampler { ends, thread })
     }
 

@@ -11,6 +11,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 use wiregauge_base::units::InjectedClockError;
 use wiregauge_clock::exchange::{Cookie, ExchangeEnd, Local};
 use wiregauge_clock::offset::{Exchange, LONGEST_NS};
@@ -158,7 +159,7 @@ impl Comparison {
             .map_err(|error| format!("clock exchanges from {own}: {error}"))?;
         let shared = Arc::new(Shared::of(host.session.host()));
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || {
+        let thread = threads::spawn("compare two clocks", move || {
             wiregauge_host::stay_off(&cpus);
             let before = ResourceUse::of_thread();
             if let Err(error) = exchange_until_over(&mut asking, other, &theirs) {
@@ -166,7 +167,7 @@ impl Comparison {
             }
             let cpu_ns = ResourceUse::of_thread().since(&before).cpu_ns;
             Cost { sent: asking.sent, cpu_ns, remote: None }
-        });
+        })?;
         let comparison = Comparison { agent, rx, shared, thread };
         comparison.shared.wait_for(FIRST, LEAST, PATIENCE, || comparison.gone())?;
         Ok(comparison)

@@ -15,6 +15,7 @@ use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use wiregauge_base::threads::explain_limit;
 use wiregauge_host::child::{self, Exit, OwnedChild};
 use wiregauge_measure::agent::serve::RUN_ROLE;
 use wiregauge_measure::control::call_back::{self, CALL_BACK_VARIABLE, Greeting};
@@ -91,7 +92,7 @@ impl Launch {
         listener.set_nonblocking(true)?;
         let mut command = command(words, program, ranks)?;
         command.env(CALL_BACK_VARIABLE, &name).env(SECRET_VARIABLE, secret::to_hex(known));
-        let mut launch = Launch::spawn(command, words, program)?;
+        let mut launch = Launch::start_launcher(command, words, program)?;
         let mut arrived: Vec<Option<UnixStream>> = (0..ranks).map(|_| None).collect();
         let mut deadline = Instant::now() + GREETING;
         while arrived.iter().any(Option::is_none) {
@@ -123,7 +124,7 @@ impl Launch {
         Ok((Arc::new(launch), sockets, known))
     }
 
-    fn spawn(
+    fn start_launcher(
         mut command: Command,
         words: &[String],
         program: &AgentProgram,
@@ -131,16 +132,17 @@ impl Launch {
         let name = words.first().cloned().unwrap_or_default();
         let (output, to) = io::pipe()?;
         command.stdin(Stdio::piped()).stdout(to.try_clone()?).stderr(to).process_group(0);
+        let said = Tail::of(output)?;
         let spawned = command.spawn();
         // Else the pipe would stay open with the launcher gone.
         drop(command);
         let mut child = spawned.map_err(|error| {
+            let error = explain_limit(&error);
             Fault::Refused(format!("starting {name}: {error} (choose a launcher with --mpirun)"))
         })?;
         let _input = child.stdin.take();
         let is_described = AtomicBool::new(false);
         let child = Mutex::new(OwnedChild(child));
-        let said = Tail::of(output);
         let program = program.clone();
         Ok(Launch { child, _input, said, name, program, ranks: Vec::new(), is_described })
     }

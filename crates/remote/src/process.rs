@@ -13,6 +13,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 use wiregauge_host::child::{self, Exit, OwnedChild};
 use wiregauge_measure::control::fault::{Death, Fault};
 use wiregauge_measure::control::frame::{self, FrameError};
@@ -23,6 +24,10 @@ use wiregauge_transport::Role;
 /// How long an agent may take to exit once its channel is closed. On a busy machine an adapter's
 /// resources and ssh need seconds, on one that also compiles more than five.
 pub const EXIT: Duration = Duration::from_secs(15);
+
+/// Purposes of the threads of an agent's channel.
+const WRITE_FRAMES: &str = "write to an agent";
+const READ_FRAMES: &str = "read an agent's messages";
 
 /// A message of an agent.
 pub struct AgentMessage {
@@ -120,27 +125,27 @@ impl Agent {
     ) -> Result<Agent, Fault> {
         let known = secret::fresh()?;
         let mut command = session.agent(&known);
-        let mut child = command
+        let spawned = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Its own process group: a Ctrl-C is for the controller, which stops its agents.
             .process_group(0)
-            .spawn()
-            .map_err(|error| {
-                let program = command.get_program().display();
-                format!("starting an agent ({program}): {error}")
-            })?;
+            .spawn();
+        let mut child = OwnedChild(spawned.map_err(|error| {
+            let program = command.get_program().display();
+            format!("starting an agent ({program}): {}", threads::explain_limit(&error))
+        })?);
         let (input, frames) = mpsc::channel();
         let target = Arc::new(Mutex::new((rank, tx)));
-        if let Some(stdin) = child.stdin.take() {
-            std::thread::spawn(move || write_frames(stdin, &frames));
+        if let Some(stdin) = child.0.stdin.take() {
+            threads::spawn(WRITE_FRAMES, move || write_frames(stdin, &frames))?;
         }
-        if let Some(output) = child.stdout.take() {
+        if let Some(output) = child.0.stdout.take() {
             let target = Arc::clone(&target);
-            std::thread::spawn(move || read_frames(output, &target));
+            threads::spawn(READ_FRAMES, move || read_frames(output, &target))?;
         }
-        let errors = child.stderr.take().map(Tail::of);
-        let (process, session) = (Process::Child(OwnedChild(child)), session.clone());
+        let errors = child.0.stderr.take().map(Tail::of).transpose()?;
+        let (process, session) = (Process::Child(child), session.clone());
         let mut agent = Agent { role, process, target, input: Some(input), session, errors };
         // An agent on another host learns the secret here: ssh has authenticated both ends.
         agent.send(&greeting(known, agent.session.starts_by_path()));
@@ -159,9 +164,9 @@ impl Agent {
         let (input, frames) = mpsc::channel();
         let target = Arc::new(Mutex::new((rank, tx)));
         let (output, writing) = (socket.try_clone()?, Writing(socket));
-        std::thread::spawn(move || write_frames(writing, &frames));
+        threads::spawn(WRITE_FRAMES, move || write_frames(writing, &frames))?;
         let theirs = Arc::clone(&target);
-        std::thread::spawn(move || read_frames(output, &theirs));
+        threads::spawn(READ_FRAMES, move || read_frames(output, &theirs))?;
         let (process, session) =
             (Process::Rank(Arc::clone(launch)), Session::new(None, launch.program()));
         let mut agent = Agent { role, process, target, input: Some(input), session, errors: None };

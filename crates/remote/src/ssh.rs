@@ -114,7 +114,7 @@ impl Session {
             (run(spec, command), || interrupted.load(Ordering::Relaxed));
         let (errors, to) = io::pipe().map_err(what)?;
         from.stdin(input).stderr(to).process_group(0);
-        let errors = Tail::of(errors);
+        let errors = Tail::of(errors).map_err(what)?;
         let (exit, output) = child::run(&mut from, limit, is_interrupted).map_err(what)?;
         drop(from);
         match exit {

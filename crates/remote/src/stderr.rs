@@ -1,10 +1,11 @@
 //! The last lines that ssh, or what it ran, wrote to standard error.
 
 use super::locked;
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 use wiregauge_plan::written::is_of_a_line;
 
 /// How long the output that ssh wrote before its exit may take to be read.
@@ -23,10 +24,10 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub fn of(mut errors: impl Read + Send + 'static) -> Tail {
+    pub fn of(mut errors: impl Read + Send + 'static) -> io::Result<Tail> {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let shared = Arc::clone(&kept);
-        let reader = std::thread::spawn(move || {
+        let reader = threads::spawn("read a process's standard error", move || {
             let mut some = [0; 512];
             while let Ok(got @ 1..) = errors.read(&mut some) {
                 let mut kept = locked(&shared);
@@ -34,8 +35,8 @@ impl Tail {
                 let over = kept.len().saturating_sub(TAIL);
                 kept.drain(..over);
             }
-        });
-        Tail { kept, reader }
+        })?;
+        Ok(Tail { kept, reader })
     }
 
     /// The last line that is not empty, without control characters. Does not wait for the end of
@@ -104,7 +105,7 @@ mod tests {
                     errorcode 7.\n\nNOTE: invoking MPI_ABORT causes Open MPI to kill all MPI \
                     processes.\nYou may or may not see output from other processes, depending \
                     on\nexactly when Open MPI kills them.\n";
-        let tail = Tail::of(std::io::Cursor::new(said));
+        let tail = Tail::of(io::Cursor::new(said)).unwrap();
         let line = tail.telling_line().unwrap_or_default();
         assert_eq!(line, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD");
     }

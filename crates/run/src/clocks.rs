@@ -4,6 +4,9 @@
 use super::RunContext;
 use super::concurrent::has_several_clients;
 use std::collections::BTreeSet;
+use std::io;
+use std::thread::ScopedJoinHandle;
+use wiregauge_base::threads;
 use wiregauge_clock::check::{self, BoundedTime, Message};
 use wiregauge_clock::exchange::LENGTH;
 use wiregauge_clock::offset::{Exchange, Model, Offset};
@@ -37,6 +40,17 @@ pub struct Comparisons {
     stated: Vec<Option<Offset>>,
 }
 
+/// Returns what a thread found.
+fn joined<T>(
+    thread: io::Result<ScopedJoinHandle<'_, Option<Result<T, Fault>>>>,
+) -> Option<Result<T, Fault>> {
+    match thread.map(ScopedJoinHandle::join) {
+        Ok(Ok(found)) => found,
+        Ok(Err(_)) => Some(Err(Fault::new("comparing the clocks of two hosts panicked"))),
+        Err(error) => Some(Err(error.into())),
+    }
+}
+
 impl Comparisons {
     /// Begins to compare. `cpus` are left alone.
     pub fn start(
@@ -65,9 +79,12 @@ impl Comparisons {
         };
         let started: Vec<Option<Result<Comparison, Fault>>> = std::thread::scope(|scope| {
             let hosts = 0..context.hosts.len();
-            let threads: Vec<_> = hosts.map(|host| scope.spawn(move || compare(host))).collect();
-            let failed = |_| Some(Err(Fault::new("comparing the clocks of two hosts panicked")));
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(failed)).collect()
+            let started: Vec<_> = hosts
+                .map(|host| {
+                    threads::spawn_scoped("compare two clocks", scope, move || compare(host))
+                })
+                .collect();
+            started.into_iter().map(joined).collect()
         });
         let running = started.into_iter().map(Option::transpose).collect::<Result<_, _>>();
         Ok(Comparisons { running: running?, stated })

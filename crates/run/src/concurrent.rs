@@ -6,6 +6,7 @@ use crate::round;
 use crate::start_barrier::{BarrierShared, CHECK};
 use std::sync::atomic::{AtomicU64, Ordering};
 use wiregauge_analysis::result::RoundResult;
+use wiregauge_base::threads;
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_plan::Case;
 
@@ -27,21 +28,21 @@ pub fn run(
         let one = |(number, case): (usize, &'_ Case)| {
             let (barrier, messages) = (shared.side(), &messages);
             let case = case.clone();
-            scope.spawn(move || {
+            threads::spawn_scoped("run a round beside others", scope, move || {
                 let mut count = |now: Watched| {
                     messages[number].store(now.messages, Ordering::Relaxed);
                 };
                 round::run(&case, conditions, barrier, &mut count)
             })
         };
-        let threads: Vec<_> = cases.iter().enumerate().map(one).collect();
-        while threads.iter().any(|thread| !thread.is_finished()) {
+        let started: Vec<_> = cases.iter().enumerate().map(one).collect();
+        while started.iter().flatten().any(|thread| !thread.is_finished()) {
             let messages = messages.iter().map(|one| one.load(Ordering::Relaxed)).sum();
             watch(Watched { messages, period: None });
             std::thread::sleep(CHECK);
         }
         let panicked = |_| Err(Fault::new("a thread of the controller panicked"));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+        started.into_iter().map(|thread| thread?.join().unwrap_or_else(panicked)).collect()
     })
 }
 

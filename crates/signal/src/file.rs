@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wiregauge_base::threads;
 use wiregauge_clock::{Ticks, Timebase};
 
 /// Bytes of the ring: a disk that pauses for a third of a second at 200 MB/s loses nothing.
@@ -146,10 +147,10 @@ impl Writing {
             kept: Kept::default(),
         };
         writer.format.head(values, &mut writer.block);
-        let thread = std::thread::spawn(move || {
+        let thread = threads::spawn("write the samples to a file", move || {
             prepare();
             writer.run()
-        });
+        })?;
         Ok((Sink { ring: producer, left_out: 0 }, Writing { over, thread }))
     }
 

@@ -9,8 +9,9 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{JoinHandle, spawn};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 
 /// How long a machine may take until its RDMA device is there. It takes some 10 s on an idle
 /// host; one that is busy needs several times that, and took 184 s where compilers had most of it.
@@ -77,8 +78,8 @@ pub fn run(wanted: &MachineRequest, kit: &Kit, tell: &dyn Fn(&str)) -> io::Resul
         let wire = (wanted.machines > 1).then_some(&end);
         let spec = MachineSpec { number: index + 1, wanted, out: &out, wire };
         let (machine, ports) = Machine::start(kit, &spec)?;
-        readers.extend(listen(index, ports, &sender));
         machines.push(machine);
+        readers.extend(listen(index, ports, &sender)?);
     }
     let mut watch = Watch { machines: &machines, news, tell, ready: 0, began: None };
     let ended = watch.until_the_end(&signal, wanted.timeout.duration());
@@ -186,17 +187,26 @@ impl Watch<'_> {
 }
 
 /// A thread for each port.
-fn listen(index: usize, [control, out, err]: Ports, sender: &Sender<Heard>) -> Vec<JoinHandle<()>> {
+fn listen(
+    index: usize,
+    [control, out, err]: Ports,
+    sender: &Sender<Heard>,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    const READ: &str = "read what a machine says";
     let [rx, from_out, from_err] = [(); 3].map(|()| sender.clone());
-    let mut threads = vec![spawn(move || hear(control, index, &rx))];
-    match index {
-        0 => threads.extend([
-            spawn(move || pass(out, io::stdout(), &from_out)),
-            spawn(move || pass(err, io::stderr(), &from_err)),
-        ]),
-        _ => threads.extend([out, err].map(|port| spawn(move || pass_lines(port)))),
-    }
-    threads
+    let hearing = threads::spawn(READ, move || hear(control, index, &rx))?;
+    let passing = if index == 0 {
+        [
+            threads::spawn(READ, move || pass(out, io::stdout(), &from_out))?,
+            threads::spawn(READ, move || pass(err, io::stderr(), &from_err))?,
+        ]
+    } else {
+        [
+            threads::spawn(READ, move || pass_lines(out))?,
+            threads::spawn(READ, move || pass_lines(err))?,
+        ]
+    };
+    Ok([hearing].into_iter().chain(passing).collect())
 }
 
 fn hear(control: UnixStream, index: usize, sender: &Sender<Heard>) {

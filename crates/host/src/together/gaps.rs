@@ -1,10 +1,11 @@
 //! Gaps of all CPUs on one time line, and which of them were at the same instant.
 
-use crate::noise::{Noise, listing};
+use crate::noise::{Noise, WATCH_A_CPU, joined, listing};
 use crate::pin_to;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::sync::Barrier;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use wiregauge_base::threads;
 use wiregauge_clock::{ChosenClock, TickSpan, Ticks};
 
 /// The most gaps of a CPU that a window keeps: a tick of 1000 Hz with four interrupts in each has
@@ -37,18 +38,46 @@ pub struct Watched {
     pub thread: u32,
 }
 
+/// Meeting point of threads: a [`std::sync::Barrier`] at which one that cannot be started
+/// counts, too.
+struct Meeting {
+    missing: Mutex<usize>,
+    all_arrived: Condvar,
+}
+
+impl Meeting {
+    fn new(threads: usize) -> Meeting {
+        Meeting { missing: Mutex::new(threads), all_arrived: Condvar::new() }
+    }
+
+    /// Counts one, which does not wait.
+    fn arrive(&self) -> MutexGuard<'_, usize> {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        *missing = missing.saturating_sub(1);
+        if *missing == 0 {
+            self.all_arrived.notify_all();
+        }
+        missing
+    }
+
+    fn arrive_and_wait(&self) {
+        let waited = self.all_arrived.wait_while(self.arrive(), |missing| *missing > 0);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
 /// Watches CPUs from the same instant on, each by a thread bound to it.
 ///
 /// A CPU to which no thread could be bound gives the reason in its place.
 pub fn watch(cpus: &[u32], clock: &ChosenClock, length_ns: f64) -> Vec<Result<Watched, String>> {
-    let ready = Barrier::new(cpus.len());
+    let ready = &Meeting::new(cpus.len());
     let one = |cpu: u32| {
         let bound = pin_to(cpu);
         let mut gaps = Vec::with_capacity(MOST_GAPS);
         // Its pages are touched now: a fault would be a gap.
         gaps.resize(MOST_GAPS, (Ticks(0), TickSpan(0)));
         gaps.clear();
-        ready.wait();
+        ready.arrive_and_wait();
         bound?;
         let mut unlisted = 0;
         let keep = |from, length| match gaps.len() < MOST_GAPS {
@@ -60,10 +89,16 @@ pub fn watch(cpus: &[u32], clock: &ChosenClock, length_ns: f64) -> Vec<Result<Wa
         Ok(Watched { noise, gaps, unlisted, thread })
     };
     std::thread::scope(|scope| {
-        let spawned = |&cpu: &u32| (cpu, scope.spawn(move || one(cpu)));
-        let threads: Vec<_> = cpus.iter().map(spawned).collect();
-        let died = |cpu| Err(format!("the thread that observed CPU {cpu} died"));
-        threads.into_iter().map(|(cpu, one)| one.join().unwrap_or_else(|_| died(cpu))).collect()
+        let mut started = Vec::new();
+        for &cpu in cpus {
+            let thread = threads::spawn_scoped(WATCH_A_CPU, scope, move || one(cpu));
+            // The others would wait for it.
+            if thread.is_err() {
+                drop(ready.arrive());
+            }
+            started.push((cpu, thread));
+        }
+        started.into_iter().map(|(cpu, thread)| joined(cpu, thread)).collect()
     })
 }
 

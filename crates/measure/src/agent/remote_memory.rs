@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 use wiregauge_clock::exchange::Local;
 use wiregauge_plan::Case;
 use wiregauge_sample::arena::{Arena, Row};
@@ -41,7 +42,7 @@ pub(crate) fn memory(
     let limit = 2 * patience(case) + SET_UP;
     let elsewhere = assignment.cpu_beside();
     let is_over = Arc::clone(is_over);
-    std::thread::spawn(move || watch(&made, limit, elsewhere, &is_over));
+    threads::spawn("watch the loops", move || watch(&made, limit, elsewhere, &is_over))?;
     Ok(paths)
 }
 

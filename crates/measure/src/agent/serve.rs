@@ -12,7 +12,9 @@ use crate::agent::host_probe;
 use crate::agent::own_trace::OwnTrace;
 use crate::agent::preflight;
 use crate::agent::remote_memory;
-use crate::agent::thread::{LoopControl, RoleRunner, ThreadBarrier, ThreadCommand, ThreadReport};
+use crate::agent::thread::{
+    LoopControl, RoleRunner, ThreadBarrier, ThreadCommand, ThreadReport, start_waker,
+};
 use crate::control::frame::{self, FrameError};
 use crate::control::program::ProgramIdentity;
 use crate::control::protocol::*;
@@ -25,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 use wiregauge_clock::exchange::Local;
 use wiregauge_host::interrupt;
 use wiregauge_plan::{Case, PatternRef};
@@ -67,13 +70,15 @@ pub fn main(patterns: FindExecution) -> u8 {
         Ok(output) => output,
         Err(error) => return not_greeted(&AgentError::Unable(error.to_string())),
     };
-    let watch = await_greeting();
-    let greeted = greet(&mut output);
-    drop(watch);
-    let served = greeted.and_then(|()| serve(patterns, &mut output));
+    let watchdog = start_watchdog();
+    let served = watchdog.as_ref().map_err(unable("an agent")).and_then(|watchdog| {
+        greet(&mut output)?;
+        let _ = watchdog.send(Step::Greeted);
+        serve(patterns, &mut output)
+    });
     let (wrong_use, sentence) = match served {
         Ok(()) => {
-            std::thread::spawn(|| exit_after(FAREWELL));
+            let _ = watchdog.map(|watchdog| watchdog.send(Step::Leaves));
             TransportKind::ALL.iter().for_each(|one| (one.descriptor().leave)());
             return 0;
         }
@@ -94,15 +99,28 @@ fn not_greeted(error: &AgentError) -> u8 {
     2
 }
 
-/// Ends the process if no greeting arrives in time; drop the returned guard once one has.
-fn await_greeting() -> Sender<()> {
-    let (greeted, watch) = mpsc::channel();
-    std::thread::spawn(move || {
-        if watch.recv_timeout(GREETING) == Err(RecvTimeoutError::Timeout) {
+/// Steps of a session that the watchdog is told.
+#[derive(Clone, Copy, PartialEq)]
+enum Step {
+    /// The controller has greeted.
+    Greeted,
+    /// Libraries are left.
+    Leaves,
+}
+
+/// Starts the thread that ends the process if no greeting arrives in time, or if a library that is
+/// left does not return. It ends where the returned sender is dropped.
+fn start_watchdog() -> io::Result<Sender<Step>> {
+    let (tells, steps) = mpsc::channel();
+    threads::spawn("watch over the session", move || {
+        if steps.recv_timeout(GREETING) == Err(RecvTimeoutError::Timeout) {
             std::process::exit(not_greeted(&AgentError::NotGreeted).into());
         }
-    });
-    greeted
+        if steps.recv() == Ok(Step::Leaves) {
+            exit_after(FAREWELL);
+        }
+    })?;
+    Ok(tells)
 }
 
 /// The greeting: both sides must have the same version and secret.
@@ -145,23 +163,23 @@ fn greet(output: &mut impl io::Write) -> Result<(), AgentError> {
 /// stop, and passes on the rest. More messages than are due end the session, like a channel that is
 /// closed. `release`: what the endpoints may take to be released.
 fn listen(
-    threads: Vec<Arc<LoopControl>>,
+    loops: Vec<Arc<LoopControl>>,
     release: Duration,
     says: Sender<Report>,
-) -> Receiver<ToAgent> {
+) -> Result<Receiver<ToAgent>, AgentError> {
     let (sender, control) = mpsc::sync_channel(MOST_WAITING);
     let read = || channel::input().and_then(|mut input| frame::read(&mut input));
-    std::thread::spawn(move || {
+    let started = threads::spawn("obey the controller", move || {
         let stop = || {
-            threads.iter().for_each(LoopControl::stop);
-            let _ = says.send((threads.len(), Ok(ThreadReport::ToldToStop)));
+            loops.iter().for_each(|one| one.stop());
+            let _ = says.send((loops.len(), Ok(ThreadReport::ToldToStop)));
         };
         loop {
             match read() {
                 Ok(ToAgent::Expect { thread, messages }) => {
-                    if let Some(thread) = threads.get(thread as usize) {
-                        thread.gate.expect(messages);
-                        thread.wake();
+                    if let Some(one) = loops.get(thread as usize) {
+                        one.gate.expect(messages);
+                        one.wake();
                     }
                 }
                 Ok(ToAgent::Stop) => {
@@ -193,7 +211,8 @@ fn listen(
             }
         }
     });
-    control
+    started.map_err(unable("an agent"))?;
+    Ok(control)
 }
 
 /// Ends this process where nothing else does, as in a library that does not return: where a
@@ -236,7 +255,8 @@ fn serve_other(first: ToAgent, output: &mut impl io::Write) -> Result<(), AgentE
         }
         ToAgent::AnswerClock(asked) => {
             let (says, _) = mpsc::channel();
-            clock_answers::answer(&asked, &listen(Vec::new(), Duration::ZERO, says), output)
+            let control = listen(Vec::new(), Duration::ZERO, says)?;
+            clock_answers::answer(&asked, &control, output)
         }
         ToAgent::OpenPath(task) => {
             let (says, _) = mpsc::channel();
@@ -310,7 +330,7 @@ impl AgentThreads {
         let (case, assignment) = (Arc::new(case), Arc::new(assignment));
         let barrier = Arc::new(ThreadBarrier::new(memory.len()));
         let (says, reports) = mpsc::channel();
-        let mut threads = Vec::new();
+        let mut all = Vec::new();
         for (number, arena) in memory.iter().cloned().enumerate() {
             let (ask, commands) = mpsc::channel();
             let loop_control = Arc::new(LoopControl::default());
@@ -327,16 +347,21 @@ impl AgentThreads {
                 reports: says.clone(),
             };
             // What the kernel shows of it to `explain`, also to that of another run.
-            let named = std::thread::Builder::new().name(format!("wg-{}-{number}", role.name()));
-            let thread = named.spawn(move || runner.run()).map_err(unable("starting a thread"))?;
-            threads.push(AgentThread { ask, thread, loop_control });
+            let thread = threads::spawn_named(
+                "measure",
+                &format!("wg-{}-{number}", role.name()),
+                move || runner.run(),
+            );
+            let thread = thread.map_err(unable("an agent"))?;
+            all.push(AgentThread { ask, thread, loop_control });
         }
-        let controls = threads.iter().map(|one| Arc::clone(&one.loop_control)).collect();
-        let control = listen(controls, case.queue_time(), says);
+        let controls: Vec<_> = all.iter().map(|one| Arc::clone(&one.loop_control)).collect();
+        start_waker(controls.clone()).map_err(unable("an agent"))?;
+        let control = listen(controls, case.queue_time(), says)?;
         let transport = case.transport;
         Ok(AgentThreads {
             control,
-            threads,
+            threads: all,
             memory,
             reports,
             remote,

@@ -17,12 +17,15 @@ use crate::loops::stamper::{self, Stamper};
 use crate::loops::waiter::{ADAPTIVE_SPIN, AnyWaiter};
 use crate::loops::{Loop, LoopContext};
 use std::collections::BTreeMap;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 use std::time::Duration;
+use wiregauge_base::threads;
 use wiregauge_base::units::Span;
 use wiregauge_clock::exchange::Local;
 use wiregauge_clock::{AnyClock, Clock, TickSpan, Ticks, Timebase, epoch_of_day};
@@ -76,24 +79,64 @@ pub(crate) struct LoopControl {
     thread: OnceLock<Interrupter>,
     /// The loop has ended: nobody needs to be woken any more.
     has_left: AtomicBool,
+    /// There is something new behind the gate.
+    is_called: AtomicBool,
+    /// The thread that interrupts this one's sleep.
+    waker: OnceLock<Thread>,
 }
 
 impl LoopControl {
     /// Ends the loop.
-    pub fn stop(self: &Arc<Self>) {
+    pub fn stop(&self) {
         self.gate.stop();
         self.wake();
     }
 
-    /// Interrupts the loop's sleep until it has left, or until nothing more can be gained.
-    pub fn wake(self: &Arc<Self>) {
-        let control = Arc::clone(self);
-        std::thread::spawn(move || {
-            while !control.has_left.load(Ordering::Relaxed) {
-                control.thread.get().inspect(|thread| thread.interrupt());
-                std::thread::sleep(REPEAT);
+    /// Has the loop's sleep interrupted until it has left.
+    pub fn wake(&self) {
+        self.is_called.store(true, Ordering::Release);
+        self.waker.get().inspect(|waker| waker.unpark());
+    }
+
+    /// The loop has ended.
+    fn leave(&self) {
+        self.has_left.store(true, Ordering::Release);
+        self.waker.get().inspect(|waker| waker.unpark());
+    }
+
+    fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Acquire)
+    }
+}
+
+/// Starts the thread that interrupts the sleep of loops, before there is need of it: then it may be
+/// too late to start one. It sleeps until it is called, and ends with the last loop.
+pub(crate) fn start_waker(loops: Vec<Arc<LoopControl>>) -> io::Result<()> {
+    let (hands_over, controls) = mpsc::channel::<Vec<Arc<LoopControl>>>();
+    let thread = threads::spawn("wake the loops", move || {
+        interrupt_called(&controls.recv().unwrap_or_default());
+    })?;
+    for one in &loops {
+        let _ = one.waker.set(thread.thread().clone());
+    }
+    let _ = hands_over.send(loops);
+    Ok(())
+}
+
+fn interrupt_called(loops: &[Arc<LoopControl>]) {
+    while loops.iter().any(|one| !one.has_left()) {
+        let mut is_one_called = false;
+        for one in loops.iter().filter(|one| one.is_called.load(Ordering::Acquire)) {
+            if !one.has_left() {
+                is_one_called = true;
+                one.thread.get().inspect(|thread| thread.interrupt());
             }
-        });
+        }
+        if is_one_called {
+            std::thread::sleep(REPEAT);
+        } else {
+            std::thread::park();
+        }
     }
 }
 
@@ -146,7 +189,7 @@ impl RoleRunner {
         if let Err(error) = ended.unwrap_or_else(|_| std::process::exit(PANICKED)) {
             let _ = reports.send((number, Err(error)));
         }
-        control.has_left.store(true, Ordering::Relaxed);
+        control.leave();
     }
 
     fn report(&self, report: ThreadReport) {
@@ -238,7 +281,7 @@ impl RoleRunner {
         let end = clock.now();
         let usage = ResourceUse::of_thread().since(&used).and(&role_loop.used_beside());
         let server_counts = self.run_server(clock, &time)?;
-        self.control.has_left.store(true, Ordering::Relaxed);
+        self.control.leave();
         let (pool, counts, beyond) = (recorder.pool, recorder.seen, recorder.into_beyond());
         let by_device = device.and_then(|first| {
             let readings = (first, read_device(clock, &connections)?);
@@ -411,11 +454,12 @@ impl RoleRunner {
         };
         let elsewhere = self.elsewhere;
         let (shared, clock) = (Arc::clone(stamper), self.assignment.clock.source.clock());
-        std::thread::spawn(move || {
+        let started = threads::spawn("stamp messages", move || {
             // Where that fails it runs beside the loop, and the times are older.
             let _ = elsewhere.map(wiregauge_host::pin_to);
             shared.run(&word, clock);
         });
+        started.map_err(unable("--stamp-send"))?;
         Ok(Some(Stamping(Arc::clone(stamper))))
     }
 }

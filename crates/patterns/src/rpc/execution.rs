@@ -3,7 +3,7 @@
 
 use super::draws::Draws;
 use super::loops::{self, PortPath};
-use super::receivers::{self, ReplyConsumer, ReplyProducer};
+use super::receivers::{self, ReceiverThread, Receiving, ReplyConsumer};
 use super::{Rpc, Spec};
 use crate::load::{self, rows_of_requests, send_requests};
 use crate::prelude::*;
@@ -36,7 +36,7 @@ impl PatternExecution for Rpc {
             draws: Draws::of(thread.case, thread.thread),
             clients: spec.clients,
             receivers: receivers as usize,
-            shares: Vec::new(),
+            receiving: Vec::new(),
             cpu_beside: thread.cpu_beside,
             used_beside: ResourceUse::default(),
         }))
@@ -50,8 +50,9 @@ struct Port {
     clients: u32,
     /// Threads that take its replies.
     receivers: usize,
-    /// Second handles on its connections, for each of them.
-    shares: Vec<Endpoints>,
+    /// These, each with second handles on its share of the connections. They were started before
+    /// the round begins.
+    receiving: Vec<ReceiverThread>,
     /// Where these run.
     cpu_beside: Option<u32>,
     used_beside: ResourceUse,
@@ -59,12 +60,14 @@ struct Port {
 
 impl RoleLoop for Port {
     fn connected(&mut self, endpoints: &Endpoints) -> Result<(), SetupError> {
-        self.shares = shares(&endpoints.ends, self.receivers)?;
+        let shares = shares(&endpoints.ends, self.receivers)?.into_iter();
+        let started = shares.map(|share| ReceiverThread::start(share, self.cpu_beside));
+        self.receiving = started.collect::<Result<_, _>>()?;
         Ok(())
     }
 
     fn run(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
-        match self.shares.is_empty() {
+        match self.receiving.is_empty() {
             true => compiled::run_over_set(context, self),
             false => self.run_split(context),
         }
@@ -93,27 +96,20 @@ impl Port {
     /// Runs the client while other threads take the replies.
     fn run_split(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
         let LoopContext { waiter, clock, plan, .. } = context;
-        let handovers = self.shares.iter().map(|_| receivers::handover());
-        let (put, mut taken): (Vec<ReplyProducer>, Vec<ReplyConsumer>) = handovers.unzip();
-        let (draws, clients, cpu) = (&self.draws, self.clients, self.cpu_beside);
-        let (ended, used) = std::thread::scope(|scope| {
-            let receive = |(set, replies)| {
-                scope.spawn(move || {
-                    cpu.inspect(|cpu| drop(wiregauge_host::pin_to(*cpu)));
-                    let used = ResourceUse::of_thread();
-                    receivers::receiver(set, waiter, clock, plan, replies);
-                    ResourceUse::of_thread().since(&used)
-                })
-            };
-            let beside: Vec<_> = self.shares.iter_mut().zip(put).map(receive).collect();
-            let waiter = AnyWaiter::new(Wait::Busy, TickSpan(0));
-            let context = LoopContext { waiter, ..context };
-            let over = PortPath::<_, true>::over;
-            let ended = send_requests(context, |set, _| over(set, draws, &mut taken), clients);
-            drop(taken);
-            let used = beside.into_iter().filter_map(|thread| thread.join().ok());
-            (ended, used.fold(ResourceUse::default(), |all, one| all.and(&one)))
-        });
+        let mut taken: Vec<ReplyConsumer> = Vec::new();
+        for thread in &self.receiving {
+            let (put, take) = receivers::handover();
+            taken.push(take);
+            thread.begin(Receiving { waiter, clock, plan: plan.clone(), replies: put });
+        }
+        let (draws, clients) = (&self.draws, self.clients);
+        let waiter = AnyWaiter::new(Wait::Busy, TickSpan(0));
+        let context = LoopContext { waiter, ..context };
+        let over = PortPath::<_, true>::over;
+        let ended = send_requests(context, |set, _| over(set, draws, &mut taken), clients);
+        drop(taken);
+        let used = self.receiving.drain(..).filter_map(ReceiverThread::join);
+        let used = used.fold(ResourceUse::default(), |all, one| all.and(&one));
         self.used_beside = used;
         ended
     }

@@ -8,7 +8,14 @@ use crate::prelude::*;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use wiregauge_base::threads;
+use wiregauge_clock::AnyClock;
+use wiregauge_host::ResourceUse;
+use wiregauge_measure::agent::connections::Endpoints;
 use wiregauge_measure::loops::waiter::AnyWaiter;
+use wiregauge_transport::SetupError;
 use wiregauge_transport::endpoint_set::{self, EndpointSet};
 
 /// A connection that works, and one that was closed; others failed with an errno.
@@ -119,6 +126,58 @@ pub fn receiver<E: Endpoint, C: Clock>(
         if any && waiter.spin().0 > 0 {
             sleepy = clock.now() + waiter.spin();
         }
+    }
+}
+
+/// A round for a thread that takes replies, told when it begins.
+pub struct Receiving {
+    /// The way to wait for a reply.
+    pub waiter: AnyWaiter,
+    /// The clock that stamps replies.
+    pub clock: AnyClock,
+    /// The case in ticks.
+    pub plan: Loop,
+    /// The way to the port.
+    pub replies: ReplyProducer,
+}
+
+/// A thread that takes replies: it waits for the round to begin, because during the round one that
+/// the system refuses would be too late.
+pub struct ReceiverThread {
+    begins: Sender<Receiving>,
+    thread: JoinHandle<ResourceUse>,
+}
+
+impl ReceiverThread {
+    /// Starts one over its share of the connections, on this CPU.
+    ///
+    /// # Errors
+    /// The system starts no further thread.
+    pub fn start(mut share: Endpoints, cpu: Option<u32>) -> Result<ReceiverThread, SetupError> {
+        let (begins, round) = mpsc::channel::<Receiving>();
+        let thread = threads::spawn("take the replies", move || {
+            cpu.inspect(|cpu| drop(wiregauge_host::pin_to(*cpu)));
+            // A round that fails before it begins drops the other end.
+            let Ok(Receiving { waiter, clock, plan, replies }) = round.recv() else {
+                return ResourceUse::default();
+            };
+            let used = ResourceUse::of_thread();
+            receiver(&mut share, waiter, clock, &plan, replies);
+            ResourceUse::of_thread().since(&used)
+        });
+        let thread = thread.map_err(|error| SetupError::Refused(error.to_string()))?;
+        Ok(ReceiverThread { begins, thread })
+    }
+
+    /// Begins the round.
+    pub fn begin(&self, round: Receiving) {
+        let _ = self.begins.send(round);
+    }
+
+    /// Waits for its end, which that of the round's [`ReplyConsumer`] brings about; returns what it
+    /// used, unless it panicked.
+    pub fn join(self) -> Option<ResourceUse> {
+        self.thread.join().ok()
     }
 }
 

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 use wiregauge_measure::agent::serve::NAME;
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::secret;
@@ -142,7 +143,7 @@ fn authenticate(
 fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(), Fault> {
     let at = host_spec::joined(host, port);
     let agent = at.clone();
-    std::thread::spawn(move || {
+    threads::spawn("carry frames to the agent", move || {
         use io::ErrorKind::{TimedOut, WouldBlock};
         // It ends when either side is gone.
         match io::copy(&mut io::stdin().lock(), &mut writer) {
@@ -154,7 +155,7 @@ fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(),
             // Why it is gone is read.
             _ => writer.close(),
         }
-    });
+    })?;
     let mut piece = vec![0; PIECE];
     let mut output = io::stdout().lock();
     let mut is_first = true;

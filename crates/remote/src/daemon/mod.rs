@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use tls::Channel;
+use wiregauge_base::threads;
 use wiregauge_host::ip_network::Network;
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::frame;
@@ -187,11 +188,12 @@ pub fn serve(daemon: &Arc<Daemon>, listener: &TcpListener) -> ! {
             continue;
         }
         let theirs = Arc::clone(daemon);
-        let spawned =
-            std::thread::Builder::new().spawn(move || match count(MOST_THREADS, &theirs.threads) {
+        let spawned = threads::spawn("serve a connection", move || {
+            match count(MOST_THREADS, &theirs.threads) {
                 Some(_) => handle(&theirs, socket, from),
                 None => theirs.reject(from, &"too many concurrent handshakes"),
-            });
+            }
+        });
         if let Err(error) = spawned {
             daemon.reject(from, &error);
         }
@@ -273,8 +275,14 @@ fn start_session(daemon: &Arc<Daemon>, channel: Channel, ends: [SocketAddr; 2], 
         let _ = frame::write(&mut writer, &FromAgent::Refused { wrong_use: false, sentence });
         return writer.close();
     };
-    let failed = |error| ("nothing".into(), format!("failed: {error}"));
-    let (what, result) = session::serve(daemon, channel, ends).unwrap_or_else(failed);
+    let mut writer = channel.1.clone();
+    let (what, result) = session::serve(daemon, channel, ends).unwrap_or_else(|error| {
+        let sentence = error.to_string();
+        // Fails only where the controller is gone.
+        let _ = frame::write(&mut writer, &FromAgent::Refused { wrong_use: false, sentence });
+        writer.close();
+        ("nothing".into(), format!("failed: {error}"))
+    });
     daemon.log.session(ends[0], name, &what, &result);
 }
 

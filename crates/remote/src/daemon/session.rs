@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use wiregauge_host::child::{self, Exit, ends_with_us};
+use wiregauge_base::threads;
+use wiregauge_host::child::{self, Exit, OwnedChild, ends_with_us};
 use wiregauge_host::{CONNECTION, SSH_CONNECTION, connection};
 use wiregauge_measure::agent::serve::RUN_ROLE;
 use wiregauge_measure::control::frame::{self, FrameError};
@@ -115,21 +116,22 @@ pub fn serve(
         writer: Mutex::new(writer.clone()),
         last: Mutex::new(None),
     });
-    let mut child = start(daemon, ends)?;
-    let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+    // Killed and waited for, however the session ends.
+    let mut child = OwnedChild(start(daemon, ends)?);
+    let (Some(input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
         return Err(io::Error::other("the agent process has no pipes"));
     };
     let theirs = Arc::clone(&shared);
     let ends = writer.clone();
-    let down = std::thread::spawn(move || {
+    let down = threads::spawn("carry an agent's messages", move || {
         theirs.to_controller(output);
         // Wakes the other direction.
         ends.shutdown_reader();
-    });
+    })?;
     let mut reserved = daemon.memory.session();
     let stopped = to_agent(reader, input, &shared, &mut reserved);
     let (Exit::Done(status) | Exit::Killed(status)) =
-        child::wait(&mut child, LAST_WORDS, || false)?;
+        child::wait(&mut child.0, LAST_WORDS, || false)?;
     drop(reserved);
     // Its pipe is closed by now.
     if !has_ended(&down, LAST_FRAMES) {
@@ -165,7 +167,10 @@ fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
     // The agent itself refuses other addresses, before it sends anything.
     command.envs(daemon.caps.peers.networks(peer.ip()).map(|all| (PEERS_VARIABLE, all)));
     command.envs(daemon.caps.bind.networks(own.ip()).map(|all| (BIND_VARIABLE, all)));
-    ends_with_us(&mut command).spawn()
+    ends_with_us(&mut command).spawn().map_err(|error| {
+        let limit = threads::explain_limit(&error);
+        io::Error::new(error.kind(), format!("cannot start the process of a session: {limit}"))
+    })
 }
 
 /// Forwards frames to the agent until either end closes; why this side ended the session.
@@ -183,7 +188,11 @@ fn to_agent(
                 let sentence = locked(&shared.inspector).overdue();
                 let (theirs, said) = (Arc::clone(shared), sentence.clone());
                 // The agent's frames may wait for a controller that does not read them.
-                has_ended(&std::thread::spawn(move || theirs.refuse(false, &said)), REFUSING);
+                let refusing =
+                    threads::spawn("refuse a round", move || theirs.refuse(false, &said));
+                if let Ok(thread) = refusing {
+                    has_ended(&thread, REFUSING);
+                }
                 return Some(format!("ended: {sentence}"));
             }
             Err(FrameError::Channel(error)) => return Some(format!("lost: {error}")),

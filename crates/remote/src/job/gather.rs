@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 use wiregauge_measure::control::frame::{self, FrameError};
 use wiregauge_measure::control::protocol::VERSION;
 use wiregauge_measure::control::secret;
@@ -93,6 +94,7 @@ pub fn gather(
     let deadline = Instant::now() + PATIENCE;
     let handshakes = Arc::new(());
     let mut strangers = 0;
+    let mut is_short_of_threads = false;
     while arrived.iter().any(Option::is_none) {
         ensure!(!interrupted.load(Ordering::Relaxed), Fault::Interrupted);
         ensure!(Instant::now() <= deadline, missing(&arrived, strangers));
@@ -100,10 +102,17 @@ pub fn gather(
             && Arc::strong_count(&handshakes) <= MOST_AT_ONCE
         {
             let (tx, place) = (tx.clone(), Arc::clone(&handshakes));
-            std::thread::spawn(move || {
+            let spawned = threads::spawn("authenticate a rank", move || {
                 let _ = tx.send((from, authenticate(socket, key, is_sealed)));
                 drop(place);
             });
+            // The rank comes again.
+            if let Err(error) = spawned
+                && !is_short_of_threads
+            {
+                is_short_of_threads = true;
+                tell(&error.to_string());
+            }
         }
         match rx.recv_timeout(Duration::from_millis(1)) {
             Ok((_, Ok((arrival, channel)))) => take(&mut arrived, arrival, channel, key),
@@ -229,7 +238,8 @@ pub fn serve(rank: &Rank, program: &AgentProgram, patterns: FindPattern) -> Resu
     let at = listener.local_addr()?;
     let mut own_daemon = Daemon::new(program.clone(), patterns, ends.agent, trust, true);
     own_daemon.caps = Caps::of_a_rank();
-    std::thread::spawn(move || daemon::serve(&Arc::new(own_daemon), &listener));
+    let own_daemon = Arc::new(own_daemon);
+    threads::spawn("serve rank 0", move || daemon::serve(&own_daemon, &listener))?;
     reader.deadline = Some(Instant::now() + PROOF);
     let arrived = Arrival { version: VERSION, rank: rank.rank, ranks: rank.ranks, at };
     let answer = frame::write(&mut writer, &arrived).and_then(|()| frame::read_plain(&mut reader));
