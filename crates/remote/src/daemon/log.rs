@@ -1,7 +1,7 @@
 //! The daemon's log on stderr: one line per session, and a bounded number for rejected peers.
 
 use crate::locked;
-use jiff::Unit;
+use jiff::{Timestamp, Unit};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -22,6 +22,11 @@ fn shown(words: &str) -> String {
     shortened(&one_line(words), LONGEST)
 }
 
+/// Writes a time as RFC 3339 in UTC, all with the same number of digits: such lines sort by time.
+fn written(time: Timestamp) -> String {
+    format!("{:.3}", time.round(Unit::Millisecond).unwrap_or(time))
+}
+
 pub struct Log {
     quiet: bool,
     /// A time, and how many peers were rejected since.
@@ -37,10 +42,8 @@ impl Log {
         if self.quiet {
             return;
         }
-        let now = wall_clock::now();
-        let now = now.round(Unit::Millisecond).unwrap_or(now);
         let words = shown(&words.to_string());
-        let _ = writeln!(io::stderr(), "{now} {words}");
+        let _ = writeln!(io::stderr(), "{} {words}", written(wall_clock::now()));
     }
 
     /// Logs a finished session.
@@ -92,6 +95,19 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_sort_as_they_follow_each_other() {
+        let begin = Timestamp::from_second(1_795_881_600).unwrap();
+        let after = |ms| written(begin + jiff::SignedDuration::from_millis(ms));
+        let times: Vec<String> = (0..2100).map(after).collect();
+        assert!(times.is_sorted());
+        assert_eq!(
+            (&*times[0], &*times[580]),
+            ("2026-11-28T16:00:00.000Z", "2026-11-28T16:00:00.580Z")
+        );
+        assert_eq!(written(Timestamp::MAX).len(), times[0].len());
+    }
 
     #[test]
     fn a_session_has_one_line_of_the_log_whatever_its_peer_says() {

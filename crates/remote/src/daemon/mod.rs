@@ -234,8 +234,7 @@ fn handle(daemon: &Arc<Daemon>, socket: TcpStream, from: SocketAddr) {
             }
         }
         (Ok(channel), Some(Purpose::Pairing(offer))) => pair(daemon, channel, offer, from),
-        (Err(error), Some(Purpose::Pairing(offer))) => {
-            offer.failed();
+        (Err(error), Some(Purpose::Pairing(_))) => {
             daemon.reject(from, &format!("pairing with a wrong secret ({error})"));
         }
         (Ok(_), None) => daemon.reject(from, &"no known protocol"),

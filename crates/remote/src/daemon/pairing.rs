@@ -2,7 +2,8 @@
 //!
 //! Both sides derive the same two identities from the secret, so that TLS proves that each knows
 //! it: with a wrong secret the handshake fails. The secret has 128 random bits, which cannot be
-//! guessed even from a recorded pairing.
+//! guessed even from a recorded pairing: attempts are not counted, or anybody could close an open
+//! pairing by a few of them.
 
 use super::dial;
 use super::identity::{
@@ -14,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -28,12 +29,8 @@ use wiregauge_measure::control::secret;
 pub const CONTROLLERS: &str = "controllers";
 /// The file of an offered secret.
 const OFFER: &str = "pairing";
-/// The file that counts failed pairings, a byte each.
-const FAILED: &str = "pairing.failed";
 /// Validity of an offered secret.
 pub const VALID: SignedDuration = SignedDuration::from_mins(10);
-/// Failed pairings that end an offer.
-pub const MOST_FAILURES: u64 = 5;
 /// Time limit of the exchange of certificates.
 const EXCHANGE: Duration = Duration::from_secs(10);
 /// Characters of a controller's name that are kept.
@@ -85,7 +82,6 @@ impl FromStr for Secret {
 pub fn offer(folder: &Path) -> Result<Secret, String> {
     let secret = Secret::fresh()?;
     let until = wall_clock::now().saturating_add(VALID).unwrap_or(Timestamp::MAX);
-    let _ = fs::remove_file(folder.join(FAILED));
     write(&folder.join(OFFER), &format!("{secret}\n{until}\n"), true)?;
     Ok(secret)
 }
@@ -112,31 +108,11 @@ impl Offer {
         let (secret, until) = parse_offer(&text).ok_or_else(none)?;
         let offer = Offer { folder: folder.into(), secret };
         let is_late = until < wall_clock::now();
-        if is_late || offer.failures() >= MOST_FAILURES {
-            offer.take_back();
-            let why = if is_late { "expired" } else { "was closed after too many wrong secrets" };
-            return Err(format!("the open pairing {why}"));
+        if is_late {
+            let _ = fs::remove_file(offer.folder.join(OFFER));
+            return Err("the open pairing expired".into());
         }
         Ok(offer)
-    }
-
-    fn failures(&self) -> u64 {
-        self.folder.join(FAILED).metadata().map_or(0, |file| file.len())
-    }
-
-    /// Counts an attempt with a wrong secret.
-    pub fn failed(&self) {
-        let open = OpenOptions::new().create(true).append(true).open(self.folder.join(FAILED));
-        let noted = open.and_then(|mut file| file.write_all(b"."));
-        // Failures that cannot be counted close the pairing.
-        if noted.is_err() || self.failures() >= MOST_FAILURES {
-            self.take_back();
-        }
-    }
-
-    fn take_back(&self) {
-        let _ = fs::remove_file(self.folder.join(OFFER));
-        let _ = fs::remove_file(self.folder.join(FAILED));
     }
 
     /// Claims the secret: succeeds once.
@@ -144,7 +120,6 @@ impl Offer {
         let used = self.folder.join(format!(".{}", secret::to_hex(secret::fresh::<32>()?)));
         let claimed = fs::rename(self.folder.join(OFFER), &used);
         let _ = fs::remove_file(&used);
-        let _ = fs::remove_file(self.folder.join(FAILED));
         claimed.map_err(|_| "the secret was already used".into())
     }
 }

@@ -30,16 +30,10 @@ fn a_secret_is_used_once() {
 }
 
 #[test]
-fn a_secret_dies_of_time_and_of_wrong_ones() {
+fn a_secret_expires() {
     let folder = Folder::new();
-    offer(&folder.0).unwrap();
-    for _ in 0..MOST_FAILURES {
-        Offer::open(&folder.0).unwrap().failed();
-    }
-    assert!(Offer::open(&folder.0).is_err());
-    // A new one begins anew.
     let secret = offer(&folder.0).unwrap();
-    Offer::open(&folder.0).unwrap().failed();
+    assert!(Offer::open(&folder.0).is_ok());
     let past = wall_clock::now() - SignedDuration::from_secs(1);
     write(&folder.0.join(OFFER), &format!("{secret}\n{past}\n"), true).unwrap();
     assert!(Offer::open(&folder.0).unwrap_err().contains("expired"));
