@@ -306,7 +306,7 @@ const AGENT: CommandDef = CommandDef {
                 )
                 .metavar("NETWORKS")
                 .list()
-                .default_note("the controller's address"),
+                .default_note("the controller's address, if it is on another host"),
                 OptionDef::parsed::<Network>(
                     "bind",
                     "Addresses of this host that rounds may use, such as 10.1.0.7 or 10.1.0.0/16",
@@ -325,6 +325,11 @@ const AGENT: CommandDef = CommandDef {
                     .metavar("NAMES")
                     .list()
                     .default_note("all that work between hosts"),
+                OptionDef::flag(
+                    "kernel-stamps",
+                    "Give controllers stamps of this host's kernel, which carry names of other \
+                     processes, for explain and --causes",
+                ),
             ],
         ),
     ],

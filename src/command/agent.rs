@@ -45,7 +45,7 @@ pub fn agent(given: &Given) -> Result<Exit, CommandError> {
     let listener = daemon::listen(listen.unwrap_or(([127, 0, 0, 1], AGENT_PORT).into()))?;
     let at = listener.local_addr()?;
     let reach = match at.ip().is_loopback() {
-        true => ", reachable from this host only (see --listen)",
+        true => ", reachable from this host only (see --listen; rounds need --peers)",
         false => "",
     };
     complain(&format!("listening at {at}{reach}"));
@@ -74,6 +74,7 @@ fn caps(given: &Given) -> Caps {
         peers: reach(given, "peers"),
         idle: all.idle,
         bind: reach(given, "bind"),
+        kernel_stamps: given.flag("kernel-stamps"),
     }
 }
 

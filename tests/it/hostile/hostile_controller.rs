@@ -4,11 +4,13 @@
 use super::Random;
 use crate::support::controller::Scratch;
 use crate::support::daemon::{Daemon, controller_folder, driven, status};
+use crate::support::program::PROGRAM;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wiregauge::clock::exchange::{ExchangeEnd, Local};
@@ -16,6 +18,8 @@ use wiregauge::clock::{Source, Ticks, Timebase};
 use wiregauge::control::case::CaseFrame;
 use wiregauge::control::frame::{self, LONGEST};
 use wiregauge::control::protocol::*;
+use wiregauge::host::trace::report::TraceRequest;
+use wiregauge::host::trace::{CopiedAt, Kind};
 use wiregauge::pattern::latency;
 use wiregauge::plan::Case;
 use wiregauge::remote::daemon::dial;
@@ -182,6 +186,58 @@ fn a_daemon_connects_its_rounds_to_no_third_host_and_tells_nothing_of_its_ports(
     let said = connecting(&scratch, &allowed, "tcp", own);
     assert!(matches!(said, FromAgent::Refused { .. }), "{said:?}");
     daemon.await_no_processes();
+}
+
+#[test]
+fn a_controller_behind_a_tunnel_reaches_no_port_of_the_daemon_s_host() {
+    let scratch = Scratch::new();
+    // As a tunnel's end on this host does, the controller comes from loopback.
+    let daemon = Daemon::of(&scratch, Command::new(PROGRAM), "--listen 127.0.0.1:0");
+    daemon.pair(&scratch);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let refused = "this agent does not allow rounds to exchange data with 127.0.0.1, because its \
+                   controller comes from this same host, as it does behind a tunnel: start it with \
+                   --peers 127.0.0.1";
+    match connecting(&scratch, &daemon, "tcp", listener.local_addr().unwrap()) {
+        FromAgent::Refused { sentence, .. } => assert_eq!(sentence, refused),
+        other => panic!("{other:?}"),
+    }
+    assert!(listener.accept().is_err(), "somebody connected");
+}
+
+/// What the agent of a daemon says of stamps of its kernel, where a round asks for them.
+fn traced(scratch: &Scratch, options: &str) -> Result<(), String> {
+    let daemon = paired(scratch, options);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut session = Session::greeted(scratch, &daemon);
+    session.open_end(transport("tcp"), Role::Client, |asked| {
+        asked.trace = Some(TraceRequest { kinds: vec![Kind::Queue], copied: CopiedAt::Stream });
+    });
+    let opened = session.answer();
+    assert!(matches!(opened, FromAgent::Opened(_)), "{opened:?}");
+    let address = format!("{}#0", listener.local_addr().unwrap());
+    session.send(&ToAgent::Connect(vec![vec![Blob(address.into_bytes())]]));
+    let connected = session.answer();
+    assert!(matches!(connected, FromAgent::Connected(_)), "{connected:?}");
+    session.send(&ToAgent::Start(None));
+    session.send(&ToAgent::Stop);
+    loop {
+        if let FromAgent::Traced(report) = session.answer() {
+            return report.map(drop);
+        }
+    }
+}
+
+#[test]
+fn stamps_of_the_daemon_s_kernel_are_given_only_where_an_option_allows_it() {
+    let scratch = Scratch::new();
+    let denied = "this agent gives no stamps of its kernel, which carry names of other processes: \
+                  start it with --kernel-stamps";
+    assert_eq!(traced(&scratch, ""), Err(denied.to_string()));
+    // Whether this kernel has them is another matter.
+    let allowed = traced(&scratch, "--kernel-stamps");
+    assert_ne!(allowed, Err(denied.to_string()), "{allowed:?}");
 }
 
 #[test]

@@ -20,6 +20,9 @@ pub struct Daemon {
     child: Child,
 }
 
+/// Lets a daemon on loopback exchange data with a controller that is not behind a tunnel.
+pub const HERE: &str = "--peers 127.0.0.1,::1";
+
 /// What a process says of memory or its parent in /proc/PID/status.
 pub fn status(pid: u32, word: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -28,10 +31,11 @@ pub fn status(pid: u32, word: &str) -> Option<u64> {
 }
 
 impl Daemon {
-    /// One on loopback.
+    /// One on loopback, whose rounds may exchange data with this host.
     pub fn start(scratch: &Scratch, options: &str) -> Daemon {
-        let program = Command::new(PROGRAM);
-        Daemon::of(scratch, program, &format!("--listen 127.0.0.1:0 {options}"))
+        let peers = if options.contains("--peers") { "" } else { HERE };
+        let options = format!("--listen 127.0.0.1:0 {peers} {options}");
+        Daemon::of(scratch, Command::new(PROGRAM), &options)
     }
 
     /// One that a command runs, as in another namespace.

@@ -11,7 +11,7 @@ mod device_stamps;
 pub mod error;
 pub mod execution;
 mod host_probe;
-mod own_trace;
+pub mod own_trace;
 mod preflight;
 pub mod rehearse;
 pub mod remote_memory;

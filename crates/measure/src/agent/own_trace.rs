@@ -11,12 +11,24 @@ use wiregauge_clock::exchange::Local;
 use wiregauge_host::trace::report::{MOST_STAMPS, STAMPS_PER_FRAME, TraceReport, TraceRequest};
 use wiregauge_host::trace::{Tracer, Whose};
 
+/// Environment variable by which a daemon denies its processes the kernel's stamps.
+pub const KERNEL_STAMPS_VARIABLE: &str = "WIREGAUGE_KERNEL_STAMPS";
+/// Its value then.
+pub const KERNEL_STAMPS_DENIED: &str = "denied";
+/// The sentence for the controller.
+const DENIED: &str = "this agent gives no stamps of its kernel, which carry names of other \
+                      processes: start it with --kernel-stamps";
+
 /// The attached tracer and the time at which it was attached, or why it could not be.
 pub(super) struct OwnTrace(Result<(Tracer, Anchor), String>);
 
 impl OwnTrace {
     /// Begins. Threads that are started from now on are stamped.
     pub fn begin(request: &TraceRequest, clock: &Local) -> OwnTrace {
+        if std::env::var_os(KERNEL_STAMPS_VARIABLE).is_some_and(|said| said == KERNEL_STAMPS_DENIED)
+        {
+            return OwnTrace(Err(DENIED.into()));
+        }
         let begin = || {
             let mut tracer = Tracer::load(&request.kinds, request.copied)?;
             let anchor = stated(Anchor::monotonic(clock.source.clock()), clock);

@@ -50,6 +50,8 @@ pub struct Caps {
     /// How long a session may be idle while no round runs; `None`: as long as its connection
     /// stands.
     pub idle: Option<Duration>,
+    /// Allow stamps of this host's kernel, which carry names of other processes.
+    pub kernel_stamps: bool,
 }
 
 /// Which addresses rounds may use.
@@ -65,12 +67,26 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// As an agent's environment has it, for the address of its control connection; `None`: any.
-    pub fn networks(&self, connection: IpAddr) -> Option<String> {
+    /// Returns the addresses of this host that rounds may use, as an agent's environment has them,
+    /// for that which the control connection reached; `None`: any.
+    pub fn of_own(&self, connection: IpAddr) -> Option<String> {
         match self {
             Reach::Any => None,
             Reach::Connection => Some(ip_network::joined(&[connection.into()])),
             Reach::Networks(all) => Some(ip_network::joined(all)),
+        }
+    }
+
+    /// Returns the addresses of peers, as [`Reach::of_own`], for the two ends of the control
+    /// connection.
+    ///
+    /// A peer that is this host itself may be the end of a tunnel (ssh -L, stunnel), whose other
+    /// end is elsewhere: its rounds could connect to any port that listens on this host alone. So
+    /// it is allowed only where it is named.
+    pub fn of_peers(&self, [peer, own]: [IpAddr; 2]) -> Option<String> {
+        match self {
+            Reach::Connection if peer.is_loopback() || peer == own => Some(String::new()),
+            reach => reach.of_own(peer),
         }
     }
 
@@ -97,6 +113,7 @@ impl Default for Caps {
             peers: Reach::Connection,
             bind: Reach::Connection,
             idle: Some(IDLE),
+            kernel_stamps: false,
         }
     }
 }
@@ -111,6 +128,7 @@ impl Caps {
             bind: Reach::Any,
             // Its process stays while rounds of others run.
             idle: None,
+            kernel_stamps: true,
             ..Caps::default()
         }
     }
@@ -123,9 +141,15 @@ impl std::fmt::Display for Caps {
         let (longest, memory) = (self.longest_run, self.most_memory);
         write!(f, "rounds of at most {longest}, {rate}, memory of at most {memory} per round ")?;
         write!(f, "and {} for all rounds, {ports}, ", self.total_memory)?;
-        write!(f, "data exchanged with {} ", self.peers.shown("the controller's address"))?;
+        write!(
+            f,
+            "data exchanged with {} ",
+            self.peers.shown("the controller's address, if it is on another host,")
+        )?;
         write!(f, "at {}, ", self.bind.shown("the address that the controller connected to"))?;
-        write!(f, "transports {}", names(&self.transports))
+        let stamps =
+            if self.kernel_stamps { "stamps of the kernel" } else { "no stamps of the kernel" };
+        write!(f, "transports {}, {stamps}", names(&self.transports))
     }
 }
 

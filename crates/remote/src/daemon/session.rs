@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use wiregauge_base::threads;
 use wiregauge_host::child::{self, Exit, OwnedChild, ends_with_us};
 use wiregauge_host::{CONNECTION, SSH_CONNECTION, connection};
+use wiregauge_measure::agent::own_trace::{KERNEL_STAMPS_DENIED, KERNEL_STAMPS_VARIABLE};
 use wiregauge_measure::agent::serve::RUN_ROLE;
 use wiregauge_measure::control::frame::{self, FrameError};
 use wiregauge_measure::control::protocol::*;
@@ -158,6 +159,7 @@ fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
         .env_remove(PORTS_VARIABLE)
         .env_remove(PEERS_VARIABLE)
         .env_remove(BIND_VARIABLE)
+        .env_remove(KERNEL_STAMPS_VARIABLE)
         .env(CONNECTION, connection(peer, own))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
@@ -165,8 +167,12 @@ fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
         command.env(PORTS_VARIABLE, format!("{first}-{last}"));
     }
     // The agent itself refuses other addresses, before it sends anything.
-    command.envs(daemon.caps.peers.networks(peer.ip()).map(|all| (PEERS_VARIABLE, all)));
-    command.envs(daemon.caps.bind.networks(own.ip()).map(|all| (BIND_VARIABLE, all)));
+    let peers = daemon.caps.peers.of_peers([peer.ip(), own.ip()]);
+    command.envs(peers.map(|all| (PEERS_VARIABLE, all)));
+    command.envs(daemon.caps.bind.of_own(own.ip()).map(|all| (BIND_VARIABLE, all)));
+    if !daemon.caps.kernel_stamps {
+        command.env(KERNEL_STAMPS_VARIABLE, KERNEL_STAMPS_DENIED);
+    }
     ends_with_us(&mut command).spawn().map_err(|error| {
         let limit = threads::explain_limit(&error);
         io::Error::new(error.kind(), format!("cannot start the process of a session: {limit}"))

@@ -87,15 +87,24 @@ pub fn check_own(ip: IpAddr) -> Result<()> {
 /// Refuses another end that the daemon does not allow, before anything is sent to it: who asks
 /// learns nothing of it.
 pub fn check_peer(ip: IpAddr) -> Result<()> {
-    let is_allowed = is_peer(ip);
-    ensure!(
-        is_allowed,
-        SetupError::NotAllowed(format!(
-            "this agent does not allow rounds to exchange data with {ip}: start it with --peers \
-             {ip}"
-        ))
-    );
+    let networks = std::env::var(PEERS_VARIABLE).ok();
+    let is_allowed = is_allowed(networks.as_deref(), ip);
+    ensure!(is_allowed, SetupError::NotAllowed(refusal(networks.as_deref(), ip)));
     Ok(())
+}
+
+/// Says why a peer is refused. Without any network the controller itself is none of the peers.
+fn refusal(networks: Option<&str>, ip: IpAddr) -> String {
+    let why = match networks {
+        Some("") => {
+            ", because its controller comes from this same host, as it does behind a tunnel"
+        }
+        _ => "",
+    };
+    format!(
+        "this agent does not allow rounds to exchange data with {ip}{why}: start it with --peers \
+         {ip}"
+    )
 }
 
 /// Whether the daemon allows another end.

@@ -40,6 +40,22 @@ fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
     (case, assignment)
 }
 
+#[test]
+fn the_daemon_s_own_host_is_a_peer_only_where_it_is_named() {
+    let of = |reach: &Reach, peer: &str, own: &str| {
+        reach.of_peers([peer.parse().unwrap(), own.parse().unwrap()])
+    };
+    let controller = Reach::Connection;
+    assert_eq!(of(&controller, "10.1.0.9", "10.1.0.7").as_deref(), Some("10.1.0.9/32"));
+    for [peer, own] in [["127.0.0.1", "127.0.0.1"], ["::1", "::1"], ["10.1.0.7", "10.1.0.7"]] {
+        assert_eq!(of(&controller, peer, own).as_deref(), Some(""), "{peer}");
+        let named = Reach::Networks(vec![peer.parse().unwrap()]);
+        assert!(of(&named, peer, own).unwrap().starts_with(peer));
+    }
+    assert_eq!(of(&Reach::Any, "127.0.0.1", "127.0.0.1"), None);
+    assert_eq!(controller.of_own("127.0.0.1".parse().unwrap()).as_deref(), Some("127.0.0.1/32"));
+}
+
 /// Ping-pong with this pause between messages.
 fn paced(pause_ns: u64) -> Arc<dyn PatternRequest> {
     Arc::new(OneSpec(Spec { pause: Span(pause_ns), ..Spec::default() }))
