@@ -172,7 +172,11 @@ fn ranks_of_slurm_measure_with_each_other_and_end_with_the_first() {
 
 /// A rank that is numbered by hand.
 fn by_hand(scratch: &Scratch, rank: u32, secret: Option<&str>) -> Controller {
-    let line = format!("{LATENCY} --rank {rank} --ranks 2 --leader 127.0.0.1:18426");
+    numbered(scratch, LATENCY, rank, secret)
+}
+
+fn numbered(scratch: &Scratch, line: &str, rank: u32, secret: Option<&str>) -> Controller {
+    let line = format!("{line} --rank {rank} --ranks 2 --leader 127.0.0.1:18426");
     let mut command = launched(scratch, "env", &line);
     command.env_remove("WIREGAUGE_JOB_SECRET");
     if let Some(secret) = secret {
@@ -190,6 +194,38 @@ fn ranks_that_share_a_secret_need_no_launcher() {
     let second = second.end();
     assert_eq!((second.code, second.stdout.as_str()), (Some(0), ""), "{second:?}");
     measured(&scratch, &ended, 1);
+}
+
+#[test]
+fn a_rank_whose_controller_is_killed_fails_and_says_so() {
+    let scratch = Scratch::new();
+    let secret = Some("9f86d081884c7d659a2feaa0c55ad015");
+    let [second, first] = [1, 0].map(|rank| numbered(&scratch, LONG, rank, secret));
+    first.await_messages(300);
+    first.signal(Signal::KILL);
+    let second = second.end();
+    assert_eq!(second.code, Some(4), "{second:?}");
+    assert!(second.stderr.contains("rank 0, the controller, was killed"), "{second:?}");
+    assert_eq!(second.stderr.lines().count(), 1, "{second:?}");
+    assert_eq!(first.end().code, None);
+    until("all end", SOON, || processes(&scratch).is_empty());
+}
+
+#[test]
+fn a_rank_that_is_killed_early_is_no_daemon_that_somebody_should_start() {
+    let scratch = Scratch::new();
+    let secret = Some("9f86d081884c7d659a2feaa0c55ad015");
+    let line = "latency --wait block --count 5000 --pause 100us --rounds 3 --out run";
+    let [second, first] = [1, 0].map(|rank| numbered(&scratch, line, rank, secret));
+    first.await_messages(300);
+    second.signal(Signal::KILL);
+    let ended = first.end();
+    assert!(![Some(0), None].contains(&ended.code), "{ended:?}");
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(said.contains("the rank at 127.0.0.1:"), "{ended:?}");
+    for advice in ["wiregauge agent", "wiregauge pair", "daemon"] {
+        assert!(!said.contains(advice), "{advice}: {ended:?}");
+    }
 }
 
 #[test]

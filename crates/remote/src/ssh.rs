@@ -135,7 +135,8 @@ impl Session {
         let host = self.host();
         if self.by_ssh().is_none() {
             // The dialling process has explained it.
-            let nothing = || format!("the agent daemon on {host} closed the connection");
+            let who = if self.is_rank_of_job() { "" } else { "the agent daemon on " };
+            let nothing = || format!("{who}{host} closed the connection");
             let wrong_use = status.and_then(|status| status.code()) == Some(DIAL_REFUSED);
             return Fault::of_agent(wrong_use, line.unwrap_or_else(nothing));
         }

@@ -206,7 +206,7 @@ fn a_controller_behind_a_tunnel_reaches_no_port_of_the_daemon_s_host() {
     assert!(listener.accept().is_err(), "somebody connected");
 }
 
-/// What the agent of a daemon says of stamps of its kernel, where a round asks for them.
+/// Asks the agent of a daemon for stamps of its kernel; returns what it says of them.
 fn traced(scratch: &Scratch, options: &str) -> Result<(), String> {
     let daemon = paired(scratch, options);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -163,7 +163,8 @@ impl Controller {
         Controller { child, out, agents: Default::default(), dir, told: Instant::now() }
     }
 
-    fn pid(&self) -> Pid {
+    /// Returns the number of its process.
+    pub fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id() as i32).unwrap()
     }
 

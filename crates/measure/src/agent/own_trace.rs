@@ -13,7 +13,7 @@ use wiregauge_host::trace::{Tracer, Whose};
 
 /// Environment variable by which a daemon denies its processes the kernel's stamps.
 pub const KERNEL_STAMPS_VARIABLE: &str = "WIREGAUGE_KERNEL_STAMPS";
-/// Its value then.
+/// Value of [`KERNEL_STAMPS_VARIABLE`] that denies them.
 pub const KERNEL_STAMPS_DENIED: &str = "denied";
 /// The sentence for the controller.
 const DENIED: &str = "this agent gives no stamps of its kernel, which carry names of other \

@@ -42,8 +42,11 @@ fn how_to_pair(host: &str, port: u16) -> String {
     format!("run `wiregauge agent --pair` there and `wiregauge pair {to}` here")
 }
 
-/// Explains why a daemon cannot be reached.
-fn explain(host: &str, port: u16, error: &io::Error) -> Fault {
+/// Explains why a daemon, or a rank of the same job, cannot be reached.
+fn explain(host: &str, port: u16, is_rank: bool, error: &io::Error) -> Fault {
+    if is_rank {
+        return explain_rank(host, port, error);
+    }
     let pair = how_to_pair(host, port);
     let at = host_spec::joined(host, port);
     let Some(of_tls) = tls::of_tls(error) else {
@@ -83,6 +86,16 @@ fn explain(host: &str, port: u16, error: &io::Error) -> Fault {
     })
 }
 
+/// Explains why a rank of the same job cannot be reached: it was no daemon that somebody could
+/// start or pair.
+fn explain_rank(host: &str, port: u16, error: &io::Error) -> Fault {
+    Fault::new(format!(
+        "the rank at {} has ended or cannot be reached ({error}): what it or its launcher printed \
+         says why; start all ranks with the same command, and see that nothing ends one early",
+        host_spec::joined(host, port)
+    ))
+}
+
 /// Explains why a pairing failed.
 pub(super) fn pairing_failed(host: &str, port: u16, error: &io::Error) -> Fault {
     use io::ErrorKind::{ConnectionReset, UnexpectedEof};
@@ -94,7 +107,7 @@ pub(super) fn pairing_failed(host: &str, port: u16, error: &io::Error) -> Fault 
              `wiregauge agent --pair` there for a new one",
             host_spec::joined(host, port)
         )),
-        _ => explain(host, port, error),
+        _ => explain(host, port, false, error),
     }
 }
 
@@ -102,15 +115,16 @@ pub(super) fn pairing_failed(host: &str, port: u16, error: &io::Error) -> Fault 
 pub fn main(host: &str, port: u16) -> u8 {
     let _ = rustix::thread::set_name(NAME);
     let key = std::env::var(KEY_VARIABLE).ok().and_then(|hex| secret::from_hex(&hex));
+    let is_rank = key.is_some();
     let opened = || match key {
         // An agent of the same job.
         Some(key) => {
             let ends = DerivedPair::of_secret(&key)?;
-            authenticate(&ends.controller, &ends.agent.certificate, host, port)
+            authenticate(&ends.controller, &ends.agent.certificate, host, port, is_rank)
         }
         None => open(&identity::folder()?, host, port),
     };
-    match opened().and_then(|channel| carry(host, port, channel)) {
+    match opened().and_then(|channel| carry(host, port, channel, is_rank)) {
         Ok(()) => 0,
         Err(fault) => {
             let _ = writeln!(io::stderr(), "{fault}");
@@ -126,7 +140,7 @@ pub fn open(folder: &Path, host: &str, port: u16) -> Result<Channel, Fault> {
         let at = host_spec::joined(host, port);
         return Err(Fault::Refused(format!("not paired with the agent at {at}: {how}")));
     };
-    authenticate(&Identity::of_host(folder)?, &identity::certificate(&known)?, host, port)
+    authenticate(&Identity::of_host(folder)?, &identity::certificate(&known)?, host, port, false)
 }
 
 fn authenticate(
@@ -134,13 +148,19 @@ fn authenticate(
     theirs: &CertificateDer<'static>,
     host: &str,
     port: u16,
+    is_rank: bool,
 ) -> Result<Channel, Fault> {
     connect(host, port)
         .and_then(|to| tls::dial(to, Instant::now() + HANDSHAKE, own, theirs, tls::FRAMES))
-        .map_err(|error| explain(host, port, &error))
+        .map_err(|error| explain(host, port, is_rank, &error))
 }
 
-fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(), Fault> {
+fn carry(
+    host: &str,
+    port: u16,
+    (mut reader, mut writer): Channel,
+    is_rank: bool,
+) -> Result<(), Fault> {
     let at = host_spec::joined(host, port);
     let agent = at.clone();
     threads::spawn("carry frames to the agent", move || {
@@ -170,8 +190,8 @@ fn carry(host: &str, port: u16, (mut reader, mut writer): Channel) -> Result<(),
                 }
             }
             // In TLS 1.3 the dialling side learns only now that it was rejected.
-            Err(error) if is_first || tls::of_tls(&error).is_some() => {
-                return Err(explain(host, port, &error));
+            Err(error) if is_first || is_rank || tls::of_tls(&error).is_some() => {
+                return Err(explain(host, port, is_rank, &error));
             }
             Err(error) => {
                 return Err(Fault::new(format!("lost the agent at {at}: {error}")));

@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn times_sort_as_they_follow_each_other() {
         let begin = Timestamp::from_second(1_795_881_600).unwrap();
-        let after = |ms| written(begin + jiff::SignedDuration::from_millis(ms));
-        let times: Vec<String> = (0..2100).map(after).collect();
+        let times: Vec<String> =
+            (0..2100).map(|ms| written(begin + jiff::SignedDuration::from_millis(ms))).collect();
         assert!(times.is_sorted());
         assert_eq!(
             (&*times[0], &*times[580]),

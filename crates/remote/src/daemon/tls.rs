@@ -114,6 +114,11 @@ fn late() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, "timed out")
 }
 
+/// The end of a connection that nobody has closed: its other end was killed, or cut off.
+fn cut_off() -> io::Error {
+    io::Error::new(ErrorKind::UnexpectedEof, "the connection was cut off")
+}
+
 /// A socket's time-out as ours.
 fn in_words(error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::WouldBlock { late() } else { error }
@@ -254,6 +259,7 @@ impl Read for Reader {
         loop {
             match locked(&self.shared.connection).reader().read(bytes) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(cut_off()),
                 read => return read,
             }
             if self.left.is_empty() {

@@ -13,7 +13,7 @@ use crate::daemon::{self, Daemon, Trust};
 use crate::program::AgentProgram;
 use rustls::AlertDescription;
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,11 +62,13 @@ type Answer = Result<(), String>;
 pub struct Gathered {
     /// As other hosts, by their rank from 1.
     pub hosts: Vec<HostSpec>,
-    _held: Vec<Channel>,
+    held: Vec<Channel>,
 }
 
 impl Drop for Gathered {
     fn drop(&mut self) {
+        // The others know by this that rank 0 has ended in order.
+        self.held.iter().for_each(|(_, writer)| writer.close());
         pmi::finish();
     }
 }
@@ -127,7 +129,7 @@ pub fn gather(
         }
     }
     let (hosts, held) = arrived.into_iter().flatten().unzip();
-    Ok(Gathered { hosts, _held: held })
+    Ok(Gathered { hosts, held })
 }
 
 fn missing(arrived: &[Option<Arrived>], strangers: u64) -> String {
@@ -246,11 +248,15 @@ pub fn serve(rank: &Rank, program: &AgentProgram, patterns: FindPattern) -> Resu
     let answer: Answer = answer.map_err(|error| format!("rank 0: {error}"))?;
     answer.map_err(Fault::Refused)?;
     reader.deadline = None;
-    // No more messages follow: the connection closes when rank 0 exits or is killed.
-    let _ = reader.read(&mut [0]);
-    let _ = writer.flush();
+    // No more messages follow: rank 0 closes the connection at its end, unless it is killed.
+    let ended = reader.read(&mut [0]);
     pmi::finish();
-    Ok(())
+    ended.map(drop).map_err(|error| {
+        Fault::new(format!(
+            "rank 0, the controller, was killed or its host is gone ({error}): what was measured \
+             is where it ran, see `wiregauge recover`"
+        ))
+    })
 }
 
 /// Connects to rank 0, wherever it is of these, as [`reach`].
