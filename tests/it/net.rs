@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use wiregauge::record::read_record;
-use wiregauge_test_support::bounded::{LIMIT, output, until};
+use wiregauge_test_support::bounded::{LIMIT, SOON, output, until};
 
 fn scratch() -> Option<Scratch> {
     match rustix::process::geteuid().is_root() {
@@ -101,18 +101,29 @@ fn a_link_carries_the_rate_that_was_asked_for() {
     }
 }
 
-/// A testbed whose command waits; its owner's number.
+/// A testbed whose command waits, after it has started one that leaves its session; its owner's
+/// number.
 fn waiting(scratch: &Scratch) -> (Controller, String) {
     let told = scratch.join("told");
     let line = format!(
-        "echo $WIREGAUGE_TESTBED_NAMESPACES >{0}.new; mv {0}.new {0}; exec sleep 1000",
-        told.display()
+        "setsid -f sleep 1000.{1}; \
+         echo $WIREGAUGE_TESTBED_NAMESPACES >{0}.new; mv {0}.new {0}; exec sleep 1000",
+        told.display(),
+        std::process::id()
     );
     let controller = Controller::start(scratch, &["testbed", "net", "--", "sh", "-c", &line]);
     until("the command begins", LIMIT, || told.exists());
     let owner = owner(&fs::read_to_string(&told).unwrap());
     fs::remove_file(&told).unwrap();
     (controller, owner)
+}
+
+/// The processes that a command of [`waiting`] has left to themselves.
+fn stray() -> usize {
+    let own = format!("sleep\01000.{}\0", std::process::id());
+    let all = fs::read_dir("/proc").unwrap();
+    let lines = all.filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+    lines.filter(|line| *line == own.as_bytes()).count()
 }
 
 #[test]
@@ -156,11 +167,13 @@ fn what_a_killed_owner_left_is_taken_away_by_the_next_start() {
     let Some(scratch) = scratch() else { return };
     let (controller, killed) = waiting(&scratch);
     let (other, living) = waiting(&scratch);
+    until("both strays run", LIMIT, || stray() == 2);
     controller.signal(Signal::KILL);
     let ended = controller.end();
     assert_eq!(ended.code, None);
     assert!(ended.survivors.is_empty(), "its command and its sshds die with it: {ended:?}");
     assert!(!left(&killed).is_empty(), "nobody has cleaned up yet");
+    until("what its command has started ends, too", SOON, || stray() == 1);
     let next = inside(&scratch, "--hosts 2", &["true"]);
     assert_eq!(next.code, Some(0), "{next:?}");
     assert!(next.stderr.contains("removed what a killed testbed had left"));
@@ -168,6 +181,7 @@ fn what_a_killed_owner_left_is_taken_away_by_the_next_start() {
     assert!(left(&living).len() >= 5, "one that lives is left alone: {:?}", left(&living));
     other.signal(Signal::TERM);
     other.end();
+    until("nobody is left", SOON, || stray() == 0);
     assert_eq!(left(&living), Vec::<PathBuf>::new());
 }
 

@@ -2,8 +2,13 @@
 
 use crate::support;
 use crate::support::program::wiregauge;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Metric;
+use wiregauge_test_support::bounded;
 
 const STUDY: &str = r#"
 title = "Does <b>a</b> pause matter?"
@@ -357,4 +362,105 @@ fn figures_stand_along_the_axis_of_their_graph() {
     let record = read_record(&scratch.join("result")).unwrap();
     assert_eq!(record.runs.len(), 8);
     assert_eq!(record.plan.study.unwrap().graphs[3].also, ["message_rate"]);
+}
+
+/// A host's files and programs as far as `potter/environment` uses them, in a folder.
+struct TunedHost {
+    folder: tempfile::TempDir,
+}
+
+impl TunedHost {
+    /// Tools of the system, and tuned where a profile is active.
+    fn new(active: Option<[&str; 2]>) -> TunedHost {
+        let host = TunedHost { folder: tempfile::tempdir().unwrap() };
+        for folder in ["etc", "run", "lib/latency-performance", "bin"] {
+            fs::create_dir_all(host.path(folder)).unwrap();
+        }
+        for tool in ["sh", "cp", "rm", "cat", "grep", "sed", "mkdir"] {
+            let found = Path::new("/bin").join(tool);
+            symlink(found, host.path("bin").join(tool)).unwrap();
+        }
+        let Some([profile, mode]) = active else { return host };
+        fs::write(host.path("etc/active_profile"), profile).unwrap();
+        fs::write(host.path("etc/profile_mode"), mode).unwrap();
+        let conf = "[cpu]\nforce_latency=1\ngovernor=performance\n";
+        fs::write(host.path("lib/latency-performance/tuned.conf"), conf).unwrap();
+        let etc = host.path("etc");
+        let adm = format!(
+            "#!/bin/sh\ncd {} || exit 1\ncase $1 in\n\
+             profile) test \"$2\" != wiregauge || grep -q governor wiregauge/tuned.conf || exit 1\n\
+             shift; echo \"$*\" >active_profile; echo manual >profile_mode;;\n\
+             off) : >active_profile; echo manual >profile_mode;;\n\
+             auto_profile) echo balanced >active_profile; echo auto >profile_mode;;\nesac\n",
+            etc.display()
+        );
+        let program = host.path("bin/tuned-adm");
+        fs::write(&program, adm).unwrap();
+        fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        host
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs a command of the study; returns true where it succeeds.
+    fn runs(&self, command: &str) -> bool {
+        let mut command = command.to_string();
+        for (named, own) in [("/etc/tuned", "etc"), ("/usr/lib/tuned", "lib"), ("/run/", "run/")] {
+            command = command.replace(named, &self.path(own).display().to_string());
+        }
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &command]).env("PATH", self.path("bin"));
+        bounded::output(&mut shell).status.success()
+    }
+
+    /// All files below the folders that the study writes to, with their text.
+    fn files(&self) -> Vec<(PathBuf, Option<String>)> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.path("etc"), self.path("run")];
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path.clone());
+                }
+                found.push((path.clone(), fs::read_to_string(&path).ok()));
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+#[test]
+fn the_study_of_tuned_leaves_a_host_as_it_was() {
+    let study = include_str!("../../studies/potter/environment.toml");
+    let given = |name: &str| {
+        let begin = format!("{name} = \"");
+        let lines = study.lines().filter_map(|line| line.strip_prefix(&*begin));
+        lines.map(|line| line.trim_end_matches('"').to_string()).collect::<Vec<_>>()
+    };
+    let prepare = given("prepare");
+    let restore = given("restore");
+    assert_eq!((prepare.len(), restore.len()), (2, 1));
+    for active in [["balanced\n", "manual\n"], ["", "manual\n"], ["balanced\n", "auto\n"]] {
+        let host = TunedHost::new(Some(active));
+        let before = host.files();
+        // Rounds take turns.
+        for command in [&prepare[0], &prepare[1], &prepare[1], &prepare[0]] {
+            assert!(host.runs(command), "{active:?}: {command}");
+        }
+        assert_ne!(host.files(), before);
+        assert!(host.runs(&restore[0]), "{active:?}");
+        assert_eq!(host.files(), before, "{active:?}");
+        assert!(host.runs(&restore[0]), "nothing is to be restored twice");
+        assert_eq!(host.files(), before, "{active:?}");
+    }
+    let host = TunedHost::new(None);
+    let before = host.files();
+    for command in &prepare {
+        assert!(!host.runs(command), "{command}");
+    }
+    assert!(host.runs(&restore[0]));
+    assert_eq!(host.files(), before, "a host without tuned");
 }

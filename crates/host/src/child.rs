@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 
 /// Interval between two checks for an exit.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -66,7 +67,7 @@ pub fn run(
     limit: Duration,
     is_left: impl Fn() -> bool,
 ) -> io::Result<(Exit, String)> {
-    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(with_limit)?;
     let output = child.stdout.take();
     let (exit, mut text) = (wait(&mut child, limit, is_left)?, String::new());
     if let (Exit::Done(status), Some(output)) = (&exit, output)
@@ -75,6 +76,11 @@ pub fn run(
         output.take(LONGEST_OUTPUT).read_to_string(&mut text)?;
     }
     Ok((exit, text))
+}
+
+/// Names the limits of processes in an error of starting one, where it is about these.
+pub fn with_limit(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), threads::explain_limit(&error))
 }
 
 /// The signal that killed a process: `signal 11 (SIGSEGV)`.
@@ -98,10 +104,12 @@ pub fn dies_with_us(command: &mut Command) -> &mut Command {
         command.pre_exec(move || {
             let kill = Some(Signal::KILL);
             rustix::process::set_parent_process_death_signal(kill)?;
-            // A parent that died before that call sends nothing.
-            match rustix::process::getppid() == Some(parent) {
-                true => Ok(()),
-                false => Err(io::ErrorKind::BrokenPipe.into()),
+            // A parent that died before that call sends nothing. One outside of this PID namespace
+            // has no number here.
+            match rustix::process::getppid() {
+                None => Ok(()),
+                Some(pid) if pid == parent => Ok(()),
+                Some(_) => Err(io::ErrorKind::BrokenPipe.into()),
             }
         })
     }

@@ -27,6 +27,8 @@ mod net_counters;
 mod netlink;
 mod network;
 mod noise;
+pub mod pid_namespace;
+pub mod private_folder;
 mod processor;
 mod rdma;
 mod tcp_sampler;

@@ -1,10 +1,12 @@
 //! Agents that a launcher starts together, such as mpirun: the ranks of one launch. The launcher
 //! keeps their standard input and output, so they call back over a socket of this host.
 
+use crate::launch_memory::LaunchMemory;
 use crate::locked;
 use crate::program::AgentProgram;
 use crate::ssh::GREETING;
 use crate::stderr::Tail;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
@@ -29,6 +31,8 @@ const PROOF: Duration = Duration::from_secs(5);
 /// How long the other ranks may take once one has come: a launcher starts them together. Less than
 /// a rank waits for its greeting, so that the sentence is this one's.
 const TOGETHER: Duration = Duration::from_secs(8);
+/// Timeout of the end of killed ranks.
+const KILLED: Duration = Duration::from_secs(2);
 /// Pause between two looks for a connection.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -75,6 +79,8 @@ pub struct Launch {
     ranks: Vec<OwnedFd>,
     /// Whether its end was described.
     is_described: AtomicBool,
+    /// Removed last, when its processes have ended.
+    _memory: LaunchMemory,
 }
 
 impl Launch {
@@ -130,6 +136,8 @@ impl Launch {
         program: &AgentProgram,
     ) -> Result<Launch, Fault> {
         let name = words.first().cloned().unwrap_or_default();
+        let _memory = LaunchMemory::new();
+        _memory.set(&mut command);
         let (output, to) = io::pipe()?;
         command.stdin(Stdio::piped()).stdout(to.try_clone()?).stderr(to).process_group(0);
         let said = Tail::of(output)?;
@@ -144,7 +152,8 @@ impl Launch {
         let is_described = AtomicBool::new(false);
         let child = Mutex::new(OwnedChild(child));
         let program = program.clone();
-        Ok(Launch { child, _input, said, name, program, ranks: Vec::new(), is_described })
+        let ranks = Vec::new();
+        Ok(Launch { child, _input, said, name, program, ranks, is_described, _memory })
     }
 
     /// Returns the program of its ranks.
@@ -220,6 +229,14 @@ impl Launch {
 impl Drop for Launch {
     fn drop(&mut self) {
         self.kill_ranks();
+        // They end before their memory is removed. A killed process that does not end is the
+        // kernel's, and keeps its memory.
+        let deadline = Instant::now() + KILLED;
+        for process in &self.ranks {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).ok();
+            let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], left.as_ref());
+        }
     }
 }
 

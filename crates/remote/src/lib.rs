@@ -8,6 +8,7 @@ pub mod daemon;
 pub mod host;
 pub mod job;
 pub mod launch;
+mod launch_memory;
 pub mod preflight;
 pub mod process;
 pub mod program;

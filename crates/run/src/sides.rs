@@ -57,7 +57,7 @@ impl RunSide {
         let mut child = child::OwnedChild(
             child::ends_with_us(&mut command)
                 .spawn()
-                .map_err(|error| failed(format!("did not start: {error}")))?,
+                .map_err(|error| failed(format!("did not start: {}", child::with_limit(error))))?,
         );
         let is_left = || interrupted.load(Ordering::Relaxed);
         match child::wait(&mut child.0, PREPARED, is_left) {

@@ -1,7 +1,7 @@
 //! What a machine boots: Debian's kernel with the modules on offer, and the first file system.
 
 use super::cache;
-use super::tools::{self, call, private_folder};
+use super::tools::{self, call};
 use fs_err as fs;
 use fs_err::os::unix::fs::symlink;
 use std::ffi::OsStr;
@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use wiregauge_host::private_folder::PrivateFolder;
 
 /// The package whose only dependency of that form is Debian's present kernel.
 const META_PACKAGE: &str = "linux-image-amd64";
@@ -195,7 +196,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 /// The first file system as the archive that the kernel unpacks: cpio in the format `newc`
 /// (`Documentation/driver-api/early-userspace/buffer-format.rst` of the kernel), not compressed.
 fn first_files(kernel: &Path, busybox: Vec<u8>) -> io::Result<Vec<u8>> {
-    let (root, mut names) = (private_folder("initrd")?, FOLDERS.map(String::from).to_vec());
+    let (root, mut names) = (PrivateFolder::new("initrd")?, FOLDERS.map(String::from).to_vec());
     for name in FOLDERS {
         fs::create_dir(root.path().join(name))?;
     }

@@ -2,7 +2,7 @@
 
 use super::debugger;
 use super::kit::Kit;
-use super::tools::{self, last_words, private_folder, start};
+use super::tools::{self, last_words, start};
 use super::{MachineRequest, job};
 use fs_err as fs;
 use std::cell::Cell;
@@ -13,8 +13,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
-use tempfile::TempDir;
 use wiregauge_host::child::OwnedChild;
+use wiregauge_host::private_folder::PrivateFolder;
 
 /// The ports of `testbed/guest`.
 const PORTS: [&str; 3] = ["control", "out", "err"];
@@ -66,7 +66,7 @@ pub struct Machine {
     pub number: usize,
     control: UnixStream,
     _child: OwnedChild,
-    folder: TempDir,
+    folder: PrivateFolder,
     /// Bytes on its console before its command began.
     booted: Cell<usize>,
     /// Bytes of its console that were searched for lockups.
@@ -76,7 +76,7 @@ pub struct Machine {
 impl Machine {
     /// Starts it. Call this from the main thread: the machine ends with the thread.
     pub fn start(kit: &Kit, spec: &MachineSpec) -> io::Result<(Machine, Ports)> {
-        let folder = private_folder("testbed")?;
+        let folder = PrivateFolder::new("testbed")?;
         let share = folder.path().join("job");
         fs::create_dir(&share)?;
         let mut settings = vec![("modules", kit.modules.clone().into_os_string())];

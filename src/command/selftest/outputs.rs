@@ -3,6 +3,7 @@
 
 use super::simulate::{ping_pong_plan, run};
 use super::{Fallible, Outcome};
+use crate::host::private_folder::PrivateFolder;
 use crate::pattern::registry;
 use crate::record::directory::{REPORT_FILE, SAMPLES_FILE};
 use crate::record::schema::{Metric, Record};
@@ -17,14 +18,14 @@ use std::path::{Path, PathBuf};
 
 /// A run of a synthetic case, kept in a directory of the test's own, which goes with this.
 struct Kept {
-    _base: tempfile::TempDir,
+    _base: PrivateFolder,
     dir: PathBuf,
     record: Record,
     injected: Vec<RoundSamples>,
 }
 
 fn keep(spec: &str, count: u64) -> Fallible<Kept> {
-    let base = tempfile::Builder::new().prefix("wiregauge-selftest-").tempdir()?;
+    let base = PrivateFolder::new("selftest")?;
     let dir = base.path().join("run");
     let mut writer = RunDirectory::create(&dir, Bytes(count * 64))?;
     let mut injected = Vec::new();

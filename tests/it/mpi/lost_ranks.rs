@@ -1,6 +1,7 @@
 //! Ranks that are killed, abort, do not come or never return, and launches that are ended.
 
 use super::*;
+use std::path::PathBuf;
 
 /// The rank of the controller is its child: nobody else would end it, and it may stay in MPI for
 /// ever.
@@ -34,6 +35,10 @@ fn a_rank_that_is_killed_ends_its_launch_which_is_named() {
         until("both ranks run", LIMIT, || agents(&scratch).len() == 2);
         // Until it measures: a launch whose ranks do not come says so.
         std::thread::sleep(Duration::from_millis(700));
+        let owner = controller.pid();
+        let [memory] = &memory_of(owner)[..] else { panic!("{:?}", memory_of(owner)) };
+        let has_files = fs::read_dir(memory).unwrap().next().is_some();
+        assert!(has_files || !launcher.contains("openmpi"), "{}", memory.display());
         let pid = Pid::from_raw(agents(&scratch)[0]).unwrap();
         kill_process(pid, Signal::KILL).unwrap();
         let ended = controller.end();
@@ -41,7 +46,15 @@ fn a_rank_that_is_killed_ends_its_launch_which_is_named() {
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(said.contains(launcher), "{ended:?}");
         until("all end", SOON, || agents(&scratch).is_empty());
+        assert!(memory_of(owner).is_empty(), "{:?}", memory_of(owner));
     }
+}
+
+/// The folder for shared memory that a controller has given to its launch.
+fn memory_of(controller: Pid) -> Vec<PathBuf> {
+    let begin = format!("wiregauge-mpi-{}-", controller.as_raw_pid());
+    let paths = fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(&begin)).collect()
 }
 
 /// The others do not exit by themselves: that is no cause. In MPI_Init the launcher has an answer

@@ -174,8 +174,8 @@ fn start(daemon: &Daemon, [peer, own]: [SocketAddr; 2]) -> io::Result<Child> {
         command.env(KERNEL_STAMPS_VARIABLE, KERNEL_STAMPS_DENIED);
     }
     ends_with_us(&mut command).spawn().map_err(|error| {
-        let limit = threads::explain_limit(&error);
-        io::Error::new(error.kind(), format!("cannot start the process of a session: {limit}"))
+        let limit = child::with_limit(error);
+        io::Error::new(limit.kind(), format!("cannot start the process of a session: {limit}"))
     })
 }
 

@@ -107,7 +107,8 @@ impl Hosts {
     fn inside(&self, number: usize) -> Command {
         let mut command = tools::command("ip");
         command.args(["netns", "exec", &namespace(number)]);
-        command.args(["unshare", "--uts", "sh", "-c"]);
+        // Its /proc is that of its PID namespace.
+        command.args(["unshare", "--uts", "--mount-proc", "sh", "-c"]);
         command.arg("echo \"$0\" >/proc/sys/kernel/hostname && exec \"$@\"");
         command.arg(host_name(number));
         command

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use wiregauge_base::options::named_enum;
 use wiregauge_base::units::{BitRate, Span};
 use wiregauge_host::child;
+use wiregauge_host::pid_namespace::PidNamespace;
 
 /// Most hosts: the links of 200 are made in some 20 s, and each has an sshd of 7 MB.
 pub const MOST_HOSTS: i64 = 200;
@@ -84,12 +85,18 @@ pub fn run(wanted: &NetworkRequest, tell: &dyn Fn(&str)) -> io::Result<Ended> {
     require(&lacking(NEEDED))?;
     hosts::sweep(tell);
     let signal = signals()?;
+    // What the command and the hosts start ends with this process, also where that is killed.
+    let namespace = PidNamespace::enter().map_err(|error| {
+        io::Error::other(format!("testbed net needs a PID namespace of its own: {error}"))
+    })?;
     let mut hosts = Hosts::make(wanted, &signal)?;
     let ended = match signal.load(Ordering::Relaxed) {
         0 => watch(hosts.start(&wanted.command)?, &signal),
         number => Ok(Ended::Signalled(number as u8)),
     };
     hosts.remove()?;
+    drop(hosts);
+    drop(namespace);
     ended
 }
 
