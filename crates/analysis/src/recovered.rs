@@ -36,7 +36,7 @@ pub fn record(
             record.faults.push(fault);
         }
     }
-    Ok(super::impact::completed(record))
+    Ok(super::warnings::under_quota(super::impact::completed(record)))
 }
 
 /// The durations of so many runs, of the metrics that each round has.

@@ -4,8 +4,10 @@ use super::pattern::{Arrivals, RunSoFar};
 use super::start;
 use wiregauge_base::warning::Warning;
 use wiregauge_figures::record::schema::{
-    Begin, ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Round, RoundEnd, Usage,
+    Begin, ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Record, Round, RoundEnd, Run,
+    Usage,
 };
+use wiregauge_host::Throttled;
 use wiregauge_plan::Ended;
 use wiregauge_plan::request::ROUNDS;
 use wiregauge_plan::{Case, Plan, Schedule};
@@ -13,6 +15,7 @@ use wiregauge_stats::knee::falls_short;
 use wiregauge_stats::warnings::{of_rate, of_series, of_summary};
 use wiregauge_stats::{Metric, RateMetric};
 use wiregauge_transport::Role;
+use wiregauge_transport::counter::PREFIX;
 
 /// The interface that has no wire.
 const LOOPBACK: &str = "lo";
@@ -44,6 +47,23 @@ pub fn missing(counts: &Counts, infinite: u64) -> impl Iterator<Item = Warning> 
 
 fn share(part: u64, of: u64) -> f64 {
     part as f64 / of.max(1) as f64
+}
+
+/// The kind of [`Warning::Throttled`].
+const THROTTLED: &str = "throttled";
+
+/// Returns the record with the advice that fits where a CPU quota stopped ends of a run: what other
+/// warnings advise against other processes would not help.
+#[must_use]
+pub fn under_quota(mut record: Record) -> Record {
+    let is_stopped = |run: &Run| run.warnings.iter().any(|warning| warning.kind == THROTTLED);
+    if record.runs.iter().any(is_stopped) {
+        let all = record.runs.iter_mut().map(|run| &mut run.warnings);
+        for warnings in all.chain([&mut record.warnings]) {
+            *warnings = std::mem::take(warnings).into_iter().map(|one| one.under_quota()).collect();
+        }
+    }
+    record
 }
 
 /// What is wrong with the begin and the clocks of a round.
@@ -209,7 +229,32 @@ impl RunSoFar {
             let are_many = count > 20 * rounds && share(count, self.counts.received) > TAIL_SHARE;
             found.extend(are_many.then_some(Warning::PageFaults { role, count }));
         }
+        found.extend(self.throttled());
         found
+    }
+
+    /// Returns how often and for how long a CPU quota stopped the ends: those of one host are in
+    /// one container, and both see all of it.
+    fn throttled(&self) -> Vec<Warning> {
+        let sum = |name: &str| {
+            let count = |usage: &Usage| -> u64 {
+                let count = usage.final_counters.get(&format!("{PREFIX}{name}"));
+                count.and_then(|count| count.parse().ok()).unwrap_or(0)
+            };
+            let pairs = self.rounds.iter().map(|one| (count(&one.client), count(&one.server)));
+            pairs.fold((0, 0, 0), |(client, server, both), (a, b)| {
+                (client + a, server + b, both + a.max(b))
+            })
+        };
+        let (times, ns) = (sum(Throttled::TIMES), sum(Throttled::NS));
+        let warning = |ends, times, ns| Warning::Throttled { ends, times, ns: ns as f64 };
+        let apart = self.case.topology.is_between_hosts();
+        let each = [
+            (warning("the client", times.0, ns.0), apart && times.0 > 0),
+            (warning("the server", times.1, ns.1), apart && times.1 > 0),
+            (warning("both ends", times.2, ns.2), !apart && times.2 > 0),
+        ];
+        each.into_iter().filter(|(_, is_seen)| *is_seen).map(|(warning, _)| warning).collect()
     }
 
     fn generator_warnings(&self, rates: &[RateFigure]) -> Vec<Warning> {

@@ -1,9 +1,10 @@
 //! What a result depends on, as far as this host shows it.
 
+use super::container::rlimits;
 use super::network::sysctls;
 use super::processor::flags;
 use super::tree::value_of;
-use super::{CpuState, Discipline, Interface, Node, Processor, Tree};
+use super::{Container, CpuState, Discipline, Interface, Node, Processor, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,6 +41,8 @@ pub struct Environment {
     pub nodes: Vec<Node>,
     /// Memory, and how the kernel hands it out.
     pub memory: Memory,
+    /// What the control groups and resource limits of this process allow.
+    pub container: Container,
     /// The kernel's clock source.
     pub clock_source: Option<String>,
     /// Clock sources that it could use.
@@ -107,6 +110,7 @@ impl Environment {
             cpus: CpuState::read_all(tree, cpus),
             nodes: Node::read_all(tree),
             memory: Memory::read(tree),
+            container: Container::read_from(tree),
             clock_source: tree.text(&format!("{CLOCKS}/current_clocksource")),
             clock_sources: clocks.split_whitespace().map(str::to_string).collect(),
             discipline: Discipline::read_from(tree),
@@ -196,10 +200,6 @@ impl Memory {
         let info = tree.text("/proc/meminfo").unwrap_or_default();
         let bytes = |key: &str| memory_of(&info, key);
         let huge = tree.text("/sys/kernel/mm/transparent_hugepage/enabled");
-        // The soft limit: `Max locked memory  8388608  8388608  bytes`.
-        let limits = tree.text("/proc/self/limits").unwrap_or_default();
-        let mut limits = limits.lines().filter_map(|line| line.strip_prefix("Max locked memory"));
-        let limit = limits.next().and_then(|line| line.split_whitespace().next());
         Memory {
             total_bytes: bytes("MemTotal"),
             available_bytes: bytes("MemAvailable"),
@@ -207,7 +207,7 @@ impl Memory {
             // The word in brackets: `always [madvise] never`.
             transparent_huge_pages: huge
                 .and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_string())),
-            lock_limit: limit.map(str::to_string),
+            lock_limit: rlimits(tree).remove("memlock"),
         }
     }
 }

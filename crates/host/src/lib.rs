@@ -14,6 +14,7 @@ mod address;
 mod affinity;
 pub mod child;
 mod claims;
+mod container;
 mod descriptors;
 mod discipline;
 pub mod doctor;
@@ -45,6 +46,7 @@ pub use address::{
 };
 pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
 pub use claims::Claims;
+pub use container::{Container, ControlGroups, CpuQuota, MemoryLimit, TaskLimit, Throttled};
 pub use descriptors::{
     allow_descriptors, inherited, most_descriptors, own_descriptors, stdout_to_stderr,
 };

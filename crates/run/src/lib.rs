@@ -187,12 +187,12 @@ pub fn run_after(
         (0..).zip(context.hosts.iter().zip(comparisons.end())).map(of_host).collect();
     let base = summary::record(plan, context, &time, &environment, started);
     let noise = noise_at(None);
-    let mut warnings = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
+    let mut found = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
     let shared = summary::shared_cpus(claims.shared());
-    warnings.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
-    warnings.extend(summary::wall_clock_set(&started));
-    warnings.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
-    warnings.extend(of_paths);
+    found.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
+    found.extend(summary::wall_clock_set(&started));
+    found.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
+    found.extend(of_paths);
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
     let complete_run = |number: usize| runs[number].analysis.complete(plan, &runs, number);
@@ -200,7 +200,7 @@ pub fn run_after(
     let ended = cause_of_end(context, &faults);
     let into_run = |(run, done): (RunSoFar, _)| run.into_run(plan, done, &instrument, &ended);
     let runs = sides::noted(conditions, plan, runs.into_iter().zip(completions).map(into_run));
-    Ok(impact::completed(Record {
+    Ok(warnings::under_quota(impact::completed(Record {
         pairs: pairs::figures(plan, &runs),
         finished: started.time_now().to_string(),
         complete,
@@ -208,11 +208,11 @@ pub fn run_after(
         instrument,
         noise,
         runs,
-        warnings,
+        warnings: found,
         hosts,
         paths,
         ..base
-    }))
+    })))
 }
 
 /// Why runs ended early that had no fault themselves.

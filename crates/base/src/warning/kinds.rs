@@ -8,6 +8,26 @@ use super::number::{of_missing, percent, share, time};
 use super::{RecordedWarning, Severity};
 use crate::units::{counted, quantile_name};
 
+/// What to do where a CPU quota stops what measures.
+const QUOTA_ADVICE: &str = "raise the CPU quota (cpu.max of the cgroup; docker --cpus)";
+
+/// Kinds that are also due to a CPU quota where that stopped the ends: what they advise against
+/// other processes would not help then.
+pub(super) const ALSO_BY_QUOTA: [&str; 5] =
+    ["late_entries", "uncongested", "noisy_core", "other_load", "involuntary_switches"];
+
+impl RecordedWarning {
+    /// Returns the warning as it is in a run whose ends a CPU quota stopped.
+    #[must_use]
+    pub fn under_quota(self) -> RecordedWarning {
+        if !ALSO_BY_QUOTA.contains(&self.kind.as_str()) {
+            return self;
+        }
+        let sentence = self.sentence.replace("to other work", "to the CPU quota or other work");
+        RecordedWarning { sentence, advice: QUOTA_ADVICE.into(), ..self }
+    }
+}
+
 /// What a field of this name says that a warning is about.
 macro_rules! subject {
     (metric $name:ident) => {
@@ -331,6 +351,13 @@ warnings! {
     says("CPU {cpu} lost {} of its time to other work (longest gap {})",
          percent(*share), time(*longest_ns)),
     advises("stop other processes, or isolate the CPU (isolcpus=, nohz_full=)");
+
+    /// The CPU quota of the control group stopped the ends of a run.
+    "throttled" Warning Throttled { ends: &'static str, times: u64, ns: f64 }
+    size *ns,
+    says("the CPU quota stopped {ends} {} for {} in all: the tail includes that",
+         counted(*times, "time"), time(*ns)),
+    advises("{QUOTA_ADVICE}");
 
     /// The machine had other work.
     "other_load" Warning OtherLoad { load: f64, cpus: u32 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::RecordedWarning;
-use super::kinds::{KINDS, Warning};
+use super::kinds::{ALSO_BY_QUOTA, KINDS, Warning};
 use std::collections::BTreeSet;
 
 const CPUS: &str = "CPUs 10-11";
@@ -26,6 +26,7 @@ fn of_machine() -> Vec<Warning> {
         NotIsolated { cpus: s(CPUS) },
         NoisyCore { cpu: 127, share: 0.0214, longest_ns: 4_210_000.0 },
         OtherLoad { load: 100.25, cpus: 256 },
+        Throttled { ends: "the server", times: 1_000_000, ns: 123.4e9 },
         SharedCpus { cpus: s("10-11") },
         VirtualMachine { hypervisor: s("Microsoft Hyper-V") },
         InvoluntarySwitches { role, count: 100_000 },
@@ -155,5 +156,21 @@ fn an_injected_error_is_said_of_the_clock_that_has_it() {
         let warning = Warning::InjectedClockError { is_remote: error.is_remote() };
         let recorded = RecordedWarning::from(&warning);
         assert!(recorded.sentence.contains(of) && recorded.subject.is_none(), "{recorded:?}");
+    }
+}
+
+/// Where a quota stops what measures, no warning sends the reader after other processes.
+#[test]
+fn under_a_quota_no_advice_is_against_other_processes() {
+    let against = |one: &RecordedWarning| one.advice.contains("stop other processes");
+    let all: Vec<Warning> = of_machine().into_iter().chain(of_samples()).collect();
+    let all: Vec<RecordedWarning> = all.iter().map(RecordedWarning::from).collect();
+    let kinds: Vec<&str> =
+        all.iter().filter(|one| against(one)).map(|one| one.kind.as_str()).collect();
+    assert_eq!(kinds.iter().collect::<BTreeSet<_>>(), ALSO_BY_QUOTA.iter().collect());
+    for one in all {
+        let (before, after) = (one.clone(), one.under_quota());
+        assert!(!against(&after) && after.sentence.chars().count() <= 100, "{after:?}");
+        assert_eq!(after == before, !against(&before), "{after:?}");
     }
 }

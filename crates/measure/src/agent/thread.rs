@@ -30,7 +30,7 @@ use wiregauge_base::units::Span;
 use wiregauge_clock::exchange::Local;
 use wiregauge_clock::{AnyClock, Clock, TickSpan, Ticks, Timebase, epoch_of_day};
 use wiregauge_host::interrupt::Interrupter;
-use wiregauge_host::{Claims, NetCounters, Noise, ResourceUse};
+use wiregauge_host::{Claims, ControlGroups, NetCounters, Noise, ResourceUse, Throttled, Tree};
 use wiregauge_plan::Case;
 use wiregauge_sample::arena::Arena;
 use wiregauge_sample::recorder::{MessageCounts, Recorder};
@@ -225,6 +225,12 @@ impl RoleRunner {
         (is_first && is_of_host).then(NetCounters::read)
     }
 
+    /// Notes what the CPU quota has done to this process before a round: one thread of each does.
+    fn quota_watch(&self) -> Option<QuotaWatch> {
+        let is_real = !self.case.transport.simulates_time();
+        (self.number == 0 && is_real).then(QuotaWatch::begin)
+    }
+
     /// Binds it to its CPU.
     fn pin(&self) -> Result<(), String> {
         wiregauge_host::pin_to(self.cpu().ok_or("no CPU was free for it")?)
@@ -257,6 +263,7 @@ impl RoleRunner {
         self.stamp_ends(&mut connections)?;
         let rehearse::Rehearsal { overhead, recording_ticks } =
             rehearse::instrument(clock, &plan, assignment.overhead_messages);
+        let quota = self.quota_watch();
         let noise = self.noise(clock, &time, pinned.is_ok());
         let network = self.network_counters();
         self.report(ThreadReport::Connected(connections.effective_settings.clone()));
@@ -288,6 +295,7 @@ impl RoleRunner {
             Some(by_device(arena.writer().0, connections.device_clock()?.stamps(), readings, &time))
         });
         let counters = connections.final_counters().into_iter().chain(network_moved(network));
+        let counters = counters.chain(quota.map(|watch| watch.counters()).unwrap_or_default());
         let outcome = Outcome {
             counters: BTreeMap::from_iter(counters.chain(by_device).chain(role_loop.finish())),
             rejected_peers: connections.rejected_peers(),
@@ -468,6 +476,27 @@ impl RoleRunner {
 fn network_moved(before: Option<NetCounters>) -> FinalCounters {
     let before = before.as_ref();
     before.map(|one| moved(one.by_name(), NetCounters::read().by_name())).unwrap_or_default()
+}
+
+/// What the CPU quota of the control group does, from before the noise of the CPUs is measured to
+/// the end of the round.
+struct QuotaWatch {
+    groups: ControlGroups,
+    before: Throttled,
+}
+
+impl QuotaWatch {
+    fn begin() -> QuotaWatch {
+        let tree = Tree::default();
+        let groups = ControlGroups::find(&tree);
+        QuotaWatch { before: groups.throttled(&tree), groups }
+    }
+
+    /// Returns the counters of the group that have moved. All ends in it see the same.
+    fn counters(&self) -> FinalCounters {
+        let now = self.groups.throttled(&Tree::default());
+        moved(&self.before.counters(), &now.counters())
+    }
 }
 
 /// Ends the thread that stamps when it goes.

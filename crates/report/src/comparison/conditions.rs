@@ -41,7 +41,7 @@ impl Condition {
 
 /// How much a difference of the environment weakens a comparison, by the beginning of its path: the
 /// first that fits. What is not listed is a note.
-const WEIGHTS: [(&str, Severity); 16] = [
+const WEIGHTS: [(&str, Severity); 18] = [
     ("host", Severity::Severe),
     ("machine", Severity::Severe),
     ("hypervisor", Severity::Severe),
@@ -54,6 +54,8 @@ const WEIGHTS: [(&str, Severity); 16] = [
     ("kernel", Severity::Warning),
     ("clock_source", Severity::Warning),
     ("memory.total_bytes", Severity::Note),
+    ("container.cpu_quota", Severity::Warning),
+    ("container.cpuset", Severity::Warning),
     ("memory.", Severity::Warning),
     ("sysctls", Severity::Warning),
     ("interfaces.", Severity::Warning),
@@ -61,8 +63,14 @@ const WEIGHTS: [(&str, Severity); 16] = [
 ];
 
 /// What differs between any two runs, and what other lines tell.
-const NOT_COMPARED: [&str; 10] = [
+const NOT_COMPARED: [&str; 16] = [
     "load_average",
+    "container.throttled.times",
+    "container.throttled.ns",
+    "container.memory.used_bytes",
+    "container.memory.cache_bytes",
+    "container.oom_kills",
+    "container.tasks.used",
     "memory.available_bytes",
     "cpus.frequency_khz_now",
     "cpus.interrupts",

@@ -44,30 +44,42 @@ pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
     let says_times = record.runs.iter().any(|run| !run.figures.is_empty());
     let hit =
         |noise: &Noise| record.runs.iter().map(|run| share_hit(noise, run)).fold(0.0, f64::max);
-    let of_machine = noise(&record.noise, &record.hosts, hit);
+    let of_machine = noise(&record.noise, &record.hosts, hit, is_throttled(record));
     lines.extend(of_machine.filter(|_| says_times && !lines.is_empty()));
     lines
 }
 
+/// Returns whether a CPU quota stopped ends of a run.
+fn is_throttled(record: &Record) -> bool {
+    let mut all = record.runs.iter().flat_map(|run| &run.warnings);
+    all.any(|warning| warning.kind == "throttled")
+}
+
 /// What the machine has a say in: the CPU that the warnings name too, the first of the noisiest.
-fn noise(own: &[Noise], hosts: &[OtherHost], hit: impl Fn(&Noise) -> f64) -> Option<String> {
+fn noise(
+    own: &[Noise],
+    hosts: &[OtherHost],
+    hit: impl Fn(&Noise) -> f64,
+    is_throttled: bool,
+) -> Option<String> {
     let own = own.iter().map(|noise| (String::new(), noise));
     let others = hosts
         .iter()
         .flat_map(|host| host.noise.iter().map(move |noise| (format!(" of {}", host.name), noise)));
     let (host, worst) =
         own.chain(others).reduce(|a, b| if b.1.share() > a.1.share() { b } else { a })?;
-    (worst.share() > NOISY).then(|| noise_sentence(worst, &host, hit(worst)))
+    (worst.share() > NOISY).then(|| noise_sentence(worst, &host, hit(worst), is_throttled))
 }
 
 /// Says from which quantile on latencies may be the machine's: `hit` is the share of the messages
 /// that gaps may have held up.
-fn noise_sentence(noise: &Noise, host: &str, hit: f64) -> String {
+fn noise_sentence(noise: &Noise, host: &str, hit: f64, is_throttled: bool) -> String {
     let percent = compact(noise.share(), None, PERCENT, Room::Little).0;
     let steps = if hit < FEW_HIT { 1e4 } else { 1e2 };
     let from = ((1.0 - hit).min(LAST) * steps).floor() / steps;
+    let who = if is_throttled { "The CPU quota or other work" } else { "Other work" };
     format!(
-        "Other work takes {percent} % of CPU {}{host}: from {} on, latencies may be the machine's.",
+        "{who} takes {percent} % of CPU {}{host}: from {} on, latencies may be the machine's.",
         noise.cpu,
         quantile_name(from)
     )
@@ -156,21 +168,23 @@ mod tests {
     #[test]
     fn only_noise_that_reaches_a_shown_quantile_is_in_the_answer() {
         let seen = |lost_ns| Noise { cpu: 3, observed_ns: 1e9, lost_ns, ..Noise::default() };
-        assert_eq!(noise(&[seen(5e6)], &[], |_| 0.04), None);
+        assert_eq!(noise(&[seen(5e6)], &[], |_| 0.04, false), None);
         assert_eq!(
-            noise(&[seen(5e6), seen(3.4e7)], &[], |_| 0.034).unwrap(),
+            noise(&[seen(5e6), seen(3.4e7)], &[], |_| 0.034, false).unwrap(),
             "Other work takes 3.4 % of CPU 3: from p96 on, latencies may be the machine's."
         );
-        let said = noise(&[seen(3.4e7)], &[], |_| 0.0004).unwrap();
+        let said = noise(&[seen(3.4e7)], &[], |_| 0.034, true).unwrap();
+        assert!(said.starts_with("The CPU quota or other work takes 3.4 % of CPU 3: "), "{said}");
+        let said = noise(&[seen(3.4e7)], &[], |_| 0.0004, false).unwrap();
         assert!(said.ends_with("from p99.96 on, latencies may be the machine's."), "{said}");
-        let said = noise(&[seen(3.4e7)], &[], |_| 0.0).unwrap();
+        let said = noise(&[seen(3.4e7)], &[], |_| 0.0, false).unwrap();
         assert!(said.ends_with("from p99.99 on, latencies may be the machine's."), "{said}");
     }
 
     #[test]
     fn a_record_that_was_made_up_has_no_share_beyond_the_whole() {
         let seen = Noise { cpu: 1, observed_ns: 0.0, lost_ns: 5.3e16, ..Noise::default() };
-        let said = noise_sentence(&seen, " of node07", 1.0);
+        let said = noise_sentence(&seen, " of node07", 1.0, false);
         assert_eq!(
             said,
             "Other work takes 100 % of CPU 1 of node07: from p0 on, latencies may be the machine's."
