@@ -7,7 +7,7 @@ use crate::clock::Source;
 use crate::control::fault::Fault;
 use crate::control::protocol;
 use crate::host::doctor::Use;
-use crate::host::{self, CpuPair, TOOL_VERSION};
+use crate::host::{self, Container, CpuPair, TOOL_VERSION};
 use crate::plan::pairs::HERE;
 use crate::plan::rails::{RailKind, RailPort};
 use crate::plan::{HostSpec, Pairs, Place};
@@ -110,6 +110,10 @@ struct HostReport {
     kernel: Option<String>,
     processor: Option<String>,
     cpus: Option<usize>,
+    /// What its control groups and resource limits allow.
+    container: Option<Container>,
+    /// The same in words.
+    limits: Option<String>,
     clock: Option<String>,
     clock_residual_ppb: Option<f64>,
     transports: Vec<&'static str>,
@@ -138,6 +142,9 @@ impl HostReport {
             kernel: environment.kernel.clone(),
             processor: environment.processor.model.clone(),
             cpus: Some(environment.cpus.len()),
+            container: Some(environment.container.clone()),
+            limits: Some(environment.container.shown(environment.processor.logical))
+                .filter(|limits| !limits.is_empty()),
             clock: Some(probe.clock.source.clone()),
             clock_residual_ppb: Some(probe.clock.residual_ppb),
             transports: between
@@ -209,7 +216,7 @@ pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
 fn table(reports: &[HostReport]) -> String {
     #[rustfmt::skip]
     let mut grid = Grid::new([
-        "host", "reached", "address", "data path", "version", "kernel", "CPU", "clock",
+        "host", "reached", "address", "data path", "version", "kernel", "CPU", "limits", "clock",
         "within ppm", "transports", "warnings",
     ]);
     let text = |text: &Option<String>| Cell::from(text.as_deref());
@@ -222,6 +229,7 @@ fn table(reports: &[HostReport]) -> String {
             one.tool.into(),
             text(&one.kernel),
             text(&one.processor),
+            text(&one.limits),
             text(&one.clock),
             one.clock_residual_ppb.map(|ppb| Cell::number(ppb / 1e3)).into(),
             one.transports.join(" ").into(),
@@ -348,7 +356,14 @@ pub fn sort_out(
         })
     };
     let is_here = [Role::Client, Role::Server].into_iter().any(|role| place.is_here(role));
-    let wrong_here = |one: &TransportKind| one.available_with(settings).err().filter(|_| is_here);
+    let wrong_here = |one: &TransportKind| {
+        let available = if place.is_remote() {
+            one.available_with(settings)
+        } else {
+            one.available_within_host(settings)
+        };
+        available.err().filter(|_| is_here)
+    };
     let mut works = Vec::new();
     let mut unavailable = Vec::new();
     for transport in transports {

@@ -7,7 +7,7 @@ use crate::options::Given;
 use crate::pattern::registry;
 use crate::report::model::{OfRun, Rank, Table, prose, text};
 use crate::report::table::{Layout, Text, Tone, table};
-use crate::transport::TransportKind;
+use crate::transport::{Settings, TransportKind};
 use crate::units::Bytes;
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ struct Listed {
 
 fn listed(kind: TransportKind) -> Listed {
     let descriptor = kind.descriptor();
-    let available = kind.available();
+    let available = kind.available_within_host(&Settings::default());
     Listed {
         transport: kind.name(),
         available: available.is_ok(),

@@ -14,6 +14,7 @@ mod clocks;
 mod compare;
 mod conformance;
 mod connections;
+mod containers;
 mod coverage;
 mod doctor;
 mod evidence;

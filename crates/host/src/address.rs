@@ -4,6 +4,7 @@ use super::Tree;
 use super::network::Interface;
 use super::rdma::by_number;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -216,7 +217,32 @@ fn choose(
 /// Loopback and tunnels state no more than `unknown`; what is down states one of several words.
 fn is_up(tree: &Tree, name: &str) -> bool {
     let state = tree.text(&format!("/sys/class/net/{name}/operstate"));
-    state.is_none_or(|state| state == "up" || state == "unknown")
+    state.is_none_or(|state| state == "up" || state == "unknown") && !is_set_down(name)
+}
+
+/// Returns whether this thread's network namespace has the interface and it was not set up. `/sys`
+/// may show another namespace: that of the process that mounted it.
+fn is_set_down(name: &str) -> bool {
+    let mut own = getifaddrs().into_iter().flatten().filter(|one| one.interface_name == name);
+    own.next().is_some_and(|one| !one.flags.contains(InterfaceFlags::IFF_UP))
+}
+
+/// Checks that messages pass between processes of this host over IP, also at the addresses of
+/// other interfaces: the kernel has them go through the loopback interface.
+///
+/// # Errors
+/// It is down, as in a container without a network: a sentence.
+pub fn check_loopback() -> Result<(), String> {
+    // What the kernel does not list is not judged.
+    let Ok(all) = getifaddrs() else { return Ok(()) };
+    let mut flags = all.map(|one| one.flags);
+    let is_usable = InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_UP;
+    ensure!(
+        flags.any(|flags| flags.contains(is_usable)),
+        "the loopback interface is down, so nothing passes between processes of this host over \
+         IP (a container without a network, or unshare -n): ip link set lo up"
+    );
+    Ok(())
 }
 
 fn best(

@@ -10,6 +10,7 @@ use super::Tree;
 use super::tree::parse_cpus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use wiregauge_base::units::{Bytes, format_cpus};
 
 /// The most groups above each other that are read: systemd, Slurm and Kubernetes nest fewer than
 /// ten.
@@ -50,6 +51,8 @@ pub struct Container {
     /// Resource limits of the process (soft), by their names in setrlimit(2): a number or
     /// `unlimited`.
     pub rlimits: BTreeMap<String, String>,
+    /// Whether the process may lock more memory than `memlock` says (CAP_IPC_LOCK).
+    pub ipc_lock: bool,
 }
 
 /// CPU time that all tasks of a group may use in each period.
@@ -142,13 +145,35 @@ impl Container {
             oom_kills: groups.oom_kills(tree),
             tasks: groups.tasks(tree),
             rlimits: rlimits(tree),
+            ipc_lock: has_ipc_lock(tree),
         }
+    }
+
+    /// Returns its limits in a few words, as a table has them; empty: it has none.
+    pub fn shown(&self, cpus_of_host: u32) -> String {
+        let quota = self.cpu_quota.map(|quota| format!("{:.3} CPUs of time", quota.cpus()));
+        let is_narrow = |cpus: &&Vec<u32>| (1..cpus_of_host as usize).contains(&cpus.len());
+        let cpus = Some(&self.cpuset_cpus).filter(is_narrow);
+        let memory = self.memory.map(|memory| {
+            format!("{} of {} left", rounded(memory.left_bytes()), rounded(memory.limit_bytes))
+        });
+        let tasks = self.tasks.map(|tasks| format!("{} of {} tasks", tasks.left(), tasks.limit));
+        let cpus = cpus.map(|cpus| format!("CPUs {}", format_cpus(cpus)));
+        [quota, cpus, memory, tasks].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// Returns a resource limit; `None`: there is none.
     pub fn rlimit(&self, name: &str) -> Option<u64> {
         self.rlimits.get(name)?.parse().ok()
     }
+}
+
+/// Reads whether the effective capabilities have CAP_IPC_LOCK: `CapEff: 000001ffffffffff`.
+fn has_ipc_lock(tree: &Tree) -> bool {
+    const CAP_IPC_LOCK: u64 = 1 << 14;
+    let set = tree.value("/proc/self/status", "CapEff", ':');
+    let set = set.and_then(|set| u64::from_str_radix(&set, 16).ok());
+    set.is_some_and(|set| set & CAP_IPC_LOCK != 0)
 }
 
 /// Reads the soft limits: `Max locked memory  8388608  8388608  bytes`.
@@ -160,6 +185,70 @@ pub(super) fn rlimits(tree: &Tree) -> BTreeMap<String, String> {
     };
     let known = RLIMITS.into_iter();
     known.filter_map(|(name, label)| Some((name.to_owned(), soft(label)?))).collect()
+}
+
+/// Notices that the kernel kills a process for want of memory.
+#[derive(Clone, Debug)]
+pub struct OomWatch {
+    groups: ControlGroups,
+    before: OomKills,
+}
+
+/// Processes that were killed for want of memory so far: of the own control group, and of the
+/// host. `None`: the kernel does not count them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OomKills {
+    of_group: Option<u64>,
+    of_host: Option<u64>,
+}
+
+impl OomWatch {
+    /// Begins now.
+    pub fn begin() -> OomWatch {
+        OomWatch::begin_in(&Tree::default())
+    }
+
+    fn begin_in(tree: &Tree) -> OomWatch {
+        let groups = ControlGroups::find(tree);
+        OomWatch { before: OomKills::read(&groups, tree), groups }
+    }
+
+    /// Returns what has happened since, and what to do, in words that follow a semicolon; `None`:
+    /// nothing was killed for want of memory.
+    pub fn told(&self) -> Option<String> {
+        self.told_in(&Tree::default())
+    }
+
+    fn told_in(&self, tree: &Tree) -> Option<String> {
+        let now = OomKills::read(&self.groups, tree);
+        if now.of_group > self.before.of_group {
+            let limit = self.groups.memory(tree);
+            let limit = limit.map(|limit| format!(" has {}", rounded(limit.limit_bytes)));
+            let limit = limit.unwrap_or_else(|| " has too little".into());
+            return Some(format!(
+                "its control group{limit} of memory, and the kernel killed a process for want of \
+                 it: raise memory.max (docker --memory), or measure fewer or smaller messages"
+            ));
+        }
+        (now.of_host > self.before.of_host).then(|| {
+            "the kernel killed a process of this host for want of memory at that time: free some, \
+             or measure fewer or smaller messages"
+                .to_owned()
+        })
+    }
+}
+
+impl OomKills {
+    fn read(groups: &ControlGroups, tree: &Tree) -> OomKills {
+        let events = tree.text("/proc/vmstat").unwrap_or_default();
+        OomKills { of_group: groups.oom_kills(tree), of_host: word_number(&events, "oom_kill") }
+    }
+}
+
+/// Returns a size in whole MiB, or in whole KiB if it is smaller.
+pub fn rounded(bytes: u64) -> Bytes {
+    let unit = if bytes >= 1 << 20 { 1 << 20 } else { 1 << 10 };
+    Bytes(bytes / unit * unit)
 }
 
 /// The version of a hierarchy, which decides the names of its files.
@@ -489,6 +578,39 @@ Max address space         4294967296           unlimited            bytes
     }
 
     #[test]
+    fn a_process_that_is_killed_for_want_of_memory_is_told_with_its_limit() {
+        let group = "sys/fs/cgroup/kube.slice/pod1/own";
+        let fake = version_two();
+        fake.file(&format!("{group}/memory.events"), "oom 0\noom_kill 1\n");
+        fake.file(&format!("{group}/memory.max"), "67108864\n");
+        fake.file(&format!("{group}/memory.current"), "67108864\n");
+        fake.file("proc/vmstat", "nr_free_pages 7\noom_kill 3\n");
+        let watch = OomWatch::begin_in(&fake.tree);
+        assert_eq!(watch.told_in(&fake.tree), None);
+        fake.file("proc/vmstat", "nr_free_pages 7\noom_kill 4\n");
+        let of_host = watch.told_in(&fake.tree).unwrap();
+        assert!(of_host.starts_with("the kernel killed a process of this host"), "{of_host}");
+        fake.file(&format!("{group}/memory.events"), "oom 1\noom_kill 2\n");
+        let of_group = watch.told_in(&fake.tree).unwrap();
+        assert!(of_group.starts_with("its control group has 64 MiB of memory, "), "{of_group}");
+    }
+
+    #[test]
+    fn limits_are_shown_in_a_few_words() {
+        let limited = Container {
+            cpu_quota: Some(CpuQuota { quota_us: 40_000, period_us: 100_000 }),
+            cpuset_cpus: vec![2, 3],
+            memory: Some(MemoryLimit { limit_bytes: 1 << 29, used_bytes: 1 << 28, cache_bytes: 0 }),
+            tasks: Some(TaskLimit { limit: 64, used: 60 }),
+            ..Container::default()
+        };
+        let said = "0.400 CPUs of time, CPUs 2-3, 256 MiB of 512 MiB left, 4 of 64 tasks";
+        assert_eq!(limited.shown(8), said);
+        assert_eq!(Container { cpuset_cpus: vec![0, 1], ..Container::default() }.shown(2), "");
+        assert_eq!((rounded(5_000_000).0, rounded(5000).0), (4 << 20, 4 << 10));
+    }
+
+    #[test]
     fn a_container_without_a_namespace_finds_its_group_as_the_mounted_root() {
         let fake = version_one("/job/7");
         fake.file("sys/fs/cgroup/pids/pids.max", "10\n");
@@ -510,6 +632,10 @@ Max address space         4294967296           unlimited            bytes
             ("4294967296", "8388608", "unlimited")
         );
         assert_eq!((found.rlimit("nofile"), found.rlimit("fsize")), (Some(64), None));
+        for (set, has) in [("000001ffffffffff", true), ("0000000000003fff", false), ("x", false)] {
+            fake.file("proc/self/status", &format!("Name:\tx\nCapEff:\t{set}\n"));
+            assert_eq!(Container::read_from(&fake.tree).ipc_lock, has, "{set}");
+        }
     }
 
     #[test]

@@ -41,12 +41,14 @@ mod usage;
 mod warnings;
 
 pub use address::{
-    CONNECTION, Family, SSH_CONNECTION, address_of, address_towards, connection, in_family,
-    interface_with, ip_interfaces, loopback, own_addresses, scope, session_address,
+    CONNECTION, Family, SSH_CONNECTION, address_of, address_towards, check_loopback, connection,
+    in_family, interface_with, ip_interfaces, loopback, own_addresses, scope, session_address,
 };
 pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
 pub use claims::Claims;
-pub use container::{Container, ControlGroups, CpuQuota, MemoryLimit, TaskLimit, Throttled};
+pub use container::{
+    Container, ControlGroups, CpuQuota, MemoryLimit, OomWatch, TaskLimit, Throttled, rounded,
+};
 pub use descriptors::{
     allow_descriptors, inherited, most_descriptors, own_descriptors, stdout_to_stderr,
 };

@@ -91,6 +91,10 @@ pub struct Plan<C = Case> {
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).
     pub threshold: Span,
+    /// How long its rounds take in all: where they take longer, each case has fewer of them, and
+    /// one at least. `None`: as long as they take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<Span>,
     /// The study that the plan carries out, where it is one.
     pub study: Option<Study>,
 }
@@ -123,6 +127,7 @@ impl Plan {
             injected_clock_error: None,
             seed,
             threshold: Span(0),
+            time_limit: None,
             study: None,
         }
     }
@@ -184,6 +189,7 @@ impl<C> Plan<C> {
             injected_clock_error: self.injected_clock_error,
             seed: self.seed,
             threshold: self.threshold,
+            time_limit: self.time_limit,
             study: self.study,
         }
     }

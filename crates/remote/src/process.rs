@@ -5,15 +5,17 @@ use crate::launch::Launch;
 use crate::locked;
 use crate::ssh::Session;
 use crate::stderr::Tail;
+use rustix::process::Signal;
 use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wiregauge_base::threads;
+use wiregauge_host::OomWatch;
 use wiregauge_host::child::{self, Exit, OwnedChild};
 use wiregauge_measure::control::fault::{Death, Fault};
 use wiregauge_measure::control::frame::{self, FrameError};
@@ -112,6 +114,8 @@ pub struct Agent {
     session: Session,
     /// What ssh, or what it ran, wrote to standard error; `None`: the agent is on this host.
     errors: Option<Tail>,
+    /// Whether something is killed for want of memory while it runs.
+    memory: OomWatch,
 }
 
 impl Agent {
@@ -124,6 +128,7 @@ impl Agent {
         tx: SyncSender<AgentMessage>,
     ) -> Result<Agent, Fault> {
         let known = secret::fresh()?;
+        let memory = OomWatch::begin();
         let mut command = session.agent(&known);
         let spawned = command
             .stdin(Stdio::piped())
@@ -146,7 +151,8 @@ impl Agent {
         }
         let errors = child.0.stderr.take().map(Tail::of).transpose()?;
         let (process, session) = (Process::Child(child), session.clone());
-        let mut agent = Agent { role, process, target, input: Some(input), session, errors };
+        let input = Some(input);
+        let mut agent = Agent { role, process, target, input, session, errors, memory };
         // An agent on another host learns the secret here: ssh has authenticated both ends.
         agent.send(&greeting(known, agent.session.starts_by_path()));
         Ok(agent)
@@ -169,7 +175,8 @@ impl Agent {
         threads::spawn(READ_FRAMES, move || read_frames(output, &theirs))?;
         let (process, session) =
             (Process::Rank(Arc::clone(launch)), Session::new(None, launch.program()));
-        let mut agent = Agent { role, process, target, input: Some(input), session, errors: None };
+        let (input, errors, memory) = (Some(input), None, OomWatch::begin());
+        let mut agent = Agent { role, process, target, input, session, errors, memory };
         agent.send(&greeting(known, true));
         Ok(agent)
     }
@@ -213,7 +220,11 @@ impl Agent {
         let patience = until.saturating_duration_since(Instant::now());
         if let Process::Rank(launch) = &self.process {
             self.input = None;
-            return launch.end(patience);
+            let told = self.memory.told();
+            return launch.end(patience).map(|death| match told {
+                Some(told) => Death { how: format!("{}: {told}", death.how), ..death },
+                None => death,
+            });
         }
         match self.close_within(patience) {
             Some(status) => self.describe(status).map(Death::of),
@@ -268,7 +279,12 @@ impl Agent {
             (Some(signal), _) if self.is_remote() => {
                 Some(format!("lost {who}: {carrier} was killed by {signal}"))
             }
-            (Some(signal), _) => Some(format!("{who} was killed by {signal}")),
+            (Some(signal), _) => {
+                let is_kill = status.signal() == Some(Signal::KILL.as_raw());
+                let memory = self.memory.told().filter(|_| is_kill);
+                let why = memory.map(|told| format!(": {told}")).unwrap_or_default();
+                Some(format!("{who} was killed by {signal}{why}"))
+            }
             (_, Some(101)) => Some(format!("{who} panicked{}", message())),
             // An agent's own exit codes: it has reported the reason.
             (_, None | Some(0 | 2 | 3)) => None,

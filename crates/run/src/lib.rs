@@ -19,11 +19,13 @@ mod period;
 pub mod preflight;
 mod progress;
 mod rank_trace;
+mod room;
 pub mod round;
 mod running_rank;
 mod sides;
 pub mod start_barrier;
 mod summary;
+mod time_limit;
 pub mod together;
 
 pub use keeper::Keeper;
@@ -41,6 +43,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use time_limit::TimeLimit;
 use wiregauge_analysis::figures::Seen;
 use wiregauge_analysis::pattern::{FindAnalysis, NextCase, PatternAnalysis, RunSoFar};
 pub use wiregauge_analysis::recovered;
@@ -161,6 +164,7 @@ pub fn run_after(
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
+    room::check(plan, context, &environment)?;
     let conditions = conditions(plan, context, cpus, &time)?;
     let Preflight { paths, blocked, warnings: of_paths } = preflight;
     let mut runner = Runner {
@@ -173,12 +177,14 @@ pub fn run_after(
         runs: Vec::new(),
         faults: Vec::new(),
         blocked,
+        time_limit: TimeLimit::begin(plan.time_limit),
         head: summary::head(context, summary::record(plan, context, &time, &environment, started)),
         is_spoiled: false,
         time: &time,
     };
     runner.all_points().and_then(|()| runner.check_clock())?;
     let Runner { runs, faults, comparisons, ref plan, ref conditions, claims, .. } = runner;
+    let fewer = runner.time_limit.warning(plan, &runs);
     let noise_at = |host| summary::noise(runs.iter().flat_map(|run| run.noise_at(host)));
     let of_host = |(number, (host, cost)): (u32, (&RemoteHost, _))| {
         summary::other_host(host, noise_at(Some(number)), cost)
@@ -190,7 +196,7 @@ pub fn run_after(
     let mut found = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
     let shared = summary::shared_cpus(claims.shared());
     found.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
-    found.extend(summary::wall_clock_set(&started));
+    found.extend(summary::wall_clock_set(&started).into_iter().chain(fewer));
     found.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
     found.extend(of_paths);
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
@@ -240,6 +246,7 @@ struct Runner<'a, 'w> {
     faults: Vec<String>,
     /// Why cases cannot be measured, by their numbers.
     blocked: BTreeMap<usize, Fault>,
+    time_limit: TimeLimit,
 }
 
 impl Runner<'_, '_> {
@@ -326,6 +333,10 @@ impl Runner<'_, '_> {
         let mut random = ChaCha8Rng::seed_from_u64(self.plan.seed);
         let mut order = self.plan.groups();
         for round in 0..rounds.most {
+            if !self.time_limit.has_room_for_pass() {
+                self.time_limit.end(&mut self.runs);
+                break;
+            }
             // Of sides that take turns every second round has the order of the one before in
             // reverse (A B B A): a drift that is linear in time then weighs on both alike.
             match self.conditions.context.sides.in_turns && round % 2 == 1 {
@@ -341,6 +352,11 @@ impl Runner<'_, '_> {
                 }
                 if self.conditions.context.interrupted.load(Ordering::Relaxed) {
                     self.faults.push(Fault::Interrupted.to_string());
+                    return Ok(());
+                }
+                // The first pass gives each case a round.
+                if round > 0 && self.time_limit.is_over() {
+                    self.time_limit.end(&mut self.runs);
                     return Ok(());
                 }
                 if let Err(fault) = self.take_side(group[0]) {

@@ -47,6 +47,8 @@ pub struct Descriptor {
     pub one_process: bool,
     /// Whether its ends may be on two hosts.
     pub between_hosts: bool,
+    /// Whether its messages between two ends on one host pass the loopback interface.
+    pub over_loopback: bool,
     /// Whether a message must be a stream's sample, which it carries in a form of its own.
     pub samples_only: bool,
     /// Whether the kernel can watch many of its ends at once for a thread that sleeps.
@@ -68,6 +70,12 @@ pub struct Descriptor {
     /// Most bytes of memory that an end takes beside two slots for each message of its window: what
     /// a controller may make an agent take is counted before anything is opened.
     pub memory_beside_slots: fn(&Setup) -> u64,
+    /// Bytes of the buffers that an end surely makes: a round that has no room for them is refused
+    /// before it runs.
+    pub least_buffer_bytes: fn(&Setup) -> u64,
+    /// Whether it registers these buffers with an adapter, which counts against the limit of
+    /// locked memory.
+    pub registers_buffers: bool,
     /// Queue pairs of an end, each of which has an address that the ends exchange.
     pub queues: fn(&Settings) -> u32,
     /// Opens one end.
@@ -120,6 +128,7 @@ impl Descriptor {
             ordered: true,
             one_process: false,
             between_hosts: false,
+            over_loopback: false,
             samples_only: false,
             watchable: false,
             descriptors: 1,
@@ -130,6 +139,8 @@ impl Descriptor {
             path: "",
             kernel_path: KernelPath::None,
             memory_beside_slots: |_| 0,
+            least_buffer_bytes: |_| 0,
+            registers_buffers: false,
             queues: |_| 1,
             open,
             open_several: None,

@@ -84,6 +84,15 @@ impl TransportKind {
         (self.descriptor().available)(settings)
     }
 
+    /// The same between two ends on this host.
+    ///
+    /// # Errors
+    /// That sentence.
+    pub fn available_within_host(self, settings: &Settings) -> Result<(), String> {
+        self.available_with(settings)?;
+        if self.descriptor().over_loopback { wiregauge_host::check_loopback() } else { Ok(()) }
+    }
+
     /// Whether a message may be lost without an error, with these settings.
     pub fn loses(self, settings: &Settings) -> bool {
         self.descriptor().loses && (self.descriptor().loses_with)(settings)

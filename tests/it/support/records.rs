@@ -167,6 +167,7 @@ fn full_plan() -> PlanRecord {
         }),
         seed: 7,
         threshold: Span(50_000),
+        time_limit: Some(Span(50_000_000_000)),
         study: Some(study::full()),
     })
 }

@@ -410,6 +410,12 @@ warnings! {
     says("{count} samples are too few for {} of {metric}, which needs {needed}", quantile_name(*p)),
     advises("raise --count, --time or --rounds");
 
+    /// The time for all rounds was over before each case had all of its own.
+    "fewer_rounds" Warning FewerRounds { rounds: u32, planned: u32, limit_s: f64 }
+    size 1.0 - share(*rounds, *planned),
+    says("cases have {rounds} of {planned} rounds: all took longer than {limit_s:.0} s here"),
+    advises("measure on an idle machine, or each transport by a command of its own (--transport)");
+
     /// There are too few rounds for an interval between them that covers as often as stated.
     "few_rounds" Note FewRounds { rounds: u32, missed: f64 }
     size *missed,

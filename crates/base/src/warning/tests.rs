@@ -85,6 +85,7 @@ fn of_samples() -> Vec<Warning> {
         WarmupShort { metric, excess: 0.123, rounds: 30, window: 50_000 },
         Autocorrelated { metric, p: 0.9999, count: many, effective_n: 95.2 },
         HistogramOnly { count: many, of: 10 * many },
+        FewerRounds { rounds: 10, planned: 100, limit_s: 100.0 },
         Loss { lost: 700_000, sent: many, in_figures: true },
         Unfinished { unfinished: 70_000, sent: many, in_figures: true },
         Unsent { unsent: many, sent: many },

@@ -111,6 +111,8 @@ pub struct Examined {
     pub grown: Vec<Counter>,
     /// Queueing disciplines of the loopback, over which two ends on this host talk.
     pub loopback_qdiscs: Vec<String>,
+    /// Whether the loopback carries anything.
+    pub is_loopback_up: bool,
 }
 
 impl Examined {
@@ -129,7 +131,8 @@ impl Examined {
         }
         let after = super::counters::read(&tree, wanted.device.as_deref());
         let examined = Examined::of(tree, environment, wanted, Ethtool::read, qdiscs);
-        Examined { cpus: cpus.to_vec(), grown: grown(&before, &after), ..examined }
+        let is_loopback_up = crate::check_loopback().is_ok();
+        Examined { cpus: cpus.to_vec(), grown: grown(&before, &after), is_loopback_up, ..examined }
     }
 
     /// The same of a tree of files and of what drivers say.
@@ -185,6 +188,7 @@ impl Examined {
             running,
             grown: Vec::new(),
             loopback_qdiscs: loopback.unwrap_or_default(),
+            is_loopback_up: true,
             tree,
             environment,
         }

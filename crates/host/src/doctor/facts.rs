@@ -28,6 +28,8 @@ pub(super) fn of(examined: &Examined) -> BTreeMap<String, String> {
         ("governor", Some(governors.into_iter().collect::<Vec<_>>().join(" "))),
         ("huge pages", environment.memory.transparent_huge_pages.clone()),
         ("locked memory", environment.memory.lock_limit.clone()),
+        ("CPU quota", environment.container.cpu_quota.map(|quota| format!("{}", quota.cpus()))),
+        ("cpuset", Some(format_cpus(&environment.container.cpuset_cpus))),
         ("clock source", environment.clock_source.clone()),
         ("tuned", examined.tree.text("/etc/tuned/active_profile")),
     ];

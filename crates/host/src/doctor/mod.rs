@@ -6,6 +6,7 @@
 //!
 //! Must never: change a setting. It names the command that does.
 
+mod container;
 mod counters;
 mod cpus;
 mod examined;
@@ -77,6 +78,12 @@ pub const CHECKS: &[Check] = &[
     check("firmware", links::firmware),
     check("locked_memory", kernel::locked_memory),
     check("huge_pages", kernel::huge_pages),
+    check("cpu_quota", container::cpu_quota),
+    check("cpuset", container::cpuset),
+    check("memory_limit", container::memory_limit),
+    check("task_limit", container::task_limit),
+    check("process_limits", container::process_limits),
+    check("loopback", container::loopback),
     check("clock_source", kernel::clock_source),
     check("watchdogs", kernel::watchdogs),
     check("mitigations", kernel::mitigations),

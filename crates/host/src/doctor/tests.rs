@@ -18,6 +18,7 @@ struct Said {
     qdisc: &'static str,
     grown: Vec<Counter>,
     wanted: Use,
+    is_loopback_up: bool,
 }
 
 /// A driver that says nothing bad; GRO off, which is right for latency, is wrong for a rate.
@@ -89,6 +90,7 @@ fn good() -> (Fake, Said) {
         qdisc: "fq_codel",
         grown: Vec::new(),
         wanted: Use::default(),
+        is_loopback_up: true,
     };
     (fake, said)
 }
@@ -98,7 +100,8 @@ fn examined(fake: &Fake, said: Said) -> Checkup {
     let qdiscs = |number| if number == 2 { vec![said.qdisc.to_owned()] } else { Vec::new() };
     let driver = |_: &str| said.ethtool.clone();
     let own = Examined::of(fake.tree.clone(), environment, &said.wanted, driver, qdiscs);
-    Checkup::of(&Examined { grown: said.grown, ..own })
+    let Said { grown, is_loopback_up, .. } = said;
+    Checkup::of(&Examined { grown, is_loopback_up, ..own })
 }
 
 /// The names of the checks that found something.
@@ -192,6 +195,18 @@ const BAD: &[(&str, Spoils)] = &[
     ("huge_pages", |fake, _| {
         fake.file("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
     }),
+    ("cpu_quota", |fake, _| in_group(fake, &[("cpu.max", "150000 100000\n")])),
+    ("cpuset", |fake, _| in_group(fake, &[("cpuset.cpus.effective", "3\n")])),
+    ("memory_limit", |fake, _| {
+        in_group(fake, &[("memory.max", "67108864\n"), ("memory.current", "9000000\n")]);
+    }),
+    ("task_limit", |fake, _| in_group(fake, &[("pids.max", "40\n"), ("pids.current", "9\n")])),
+    ("process_limits", |fake, _| {
+        let limits = "Max locked memory  unlimited  unlimited  bytes\n\
+                      Max address space  900000000  900000000  bytes\n";
+        fake.file("proc/self/limits", limits);
+    }),
+    ("loopback", |_, said| said.is_loopback_up = false),
     ("clock_source", |fake, _| {
         let folder = "sys/devices/system/clocksource/clocksource0";
         fake.file(&format!("{folder}/current_clocksource"), "hpet\n");
@@ -205,6 +220,16 @@ const BAD: &[(&str, Spoils)] = &[
         fake.file("proc/cpuinfo", "flags : tsc hypervisor\n");
     }),
 ];
+
+/// A control group of version 2 with these files, in which the process is.
+fn in_group(fake: &Fake, files: &[(&str, &str)]) {
+    fake.file("proc/self/cgroup", "0::/box\n");
+    let mount = "29 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n";
+    fake.file("proc/self/mountinfo", mount);
+    for (file, text) in files {
+        fake.file(&format!("sys/fs/cgroup/box/{file}"), text);
+    }
+}
 
 fn deep_idle(fake: &Fake, _: &mut Said) {
     fake.file(&format!("{CPU}/cpu2/cpuidle/state0/name"), "C6\n");
@@ -318,8 +343,13 @@ fn a_name_that_is_no_name_gets_into_no_command() {
 #[test]
 fn an_empty_tree_gives_no_panic() {
     let fake = Fake::new(&[]);
-    let said =
-        Said { ethtool: Ethtool::default(), qdisc: "", grown: Vec::new(), wanted: Use::default() };
+    let said = Said {
+        ethtool: Ethtool::default(),
+        qdisc: "",
+        grown: Vec::new(),
+        wanted: Use::default(),
+        is_loopback_up: true,
+    };
     let checkup = examined(&fake, said);
     assert_eq!(found(&checkup), BTreeSet::from(["isolation", "rcu", "tick"]));
 }

@@ -65,6 +65,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     path: "MPI_Isend, whatever way the MPI library takes, MPI_Test of a posted MPI_Irecv; or \
            MPI_Put, MPI_Get or an atomic, and MPI_Win_flush",
     memory_beside_slots,
+    least_buffer_bytes: memory_beside_slots,
     launcher: Some(launcher::command),
     found: launcher::found,
     leave: process::leave,

@@ -91,7 +91,8 @@ impl Layout {
         self.cells as usize * self.stride
     }
 
-    fn total_bytes(self) -> usize {
+    /// Returns the bytes of the region: both rings, and the words before them.
+    pub fn total_bytes(self) -> usize {
         HEADER + 2 * self.ring_bytes()
     }
 }

@@ -1,7 +1,7 @@
 //! `tcp`, `udp`, `unix` and `unixgram`: their options, and how they differ.
 
 use super::transport::SocketTransport;
-use super::{RECEIVE_BYTES, bytes_of_end};
+use super::{RECEIVE_BYTES, bytes_of_end, slots_for};
 use crate::settings::{BUSY_POLL, DSCP, FAMILY, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
 use crate::{Descriptor, KernelPath, TransportRequest};
 use wiregauge_base::options::OptionDef;
@@ -65,6 +65,10 @@ pub const TCP: Descriptor = Descriptor {
     path: "send, the kernel's TCP and IP, recv: both copies included",
     kernel_path: KernelPath::Segments,
     memory_beside_slots: |setup| bytes_of_end(setup, RECEIVE_BYTES) as u64,
+    least_buffer_bytes: |setup| {
+        (slots_for(setup, setup.size) * setup.size + bytes_of_end(setup, RECEIVE_BYTES)) as u64
+    },
+    over_loopback: true,
     available: |_| SocketTransport::TCP.available(),
     open_several: Some(|setup, ends| SocketTransport::TCP.open_several(setup, ends)),
     ..Descriptor::opened_by(|setup| SocketTransport::TCP.open(setup))
@@ -81,6 +85,7 @@ pub const UDP: Descriptor = Descriptor {
     path: "send, the kernel's UDP and IP, recv: both copies included",
     kernel_path: KernelPath::Datagrams,
     memory_beside_slots: |_| 0,
+    least_buffer_bytes: |setup| (slots_for(setup, setup.size) * setup.size) as u64,
     available: |_| SocketTransport::UDP.available(),
     open: |setup| SocketTransport::UDP.open(setup),
     open_several: None,
@@ -91,6 +96,7 @@ pub const UDP: Descriptor = Descriptor {
 pub const UNIX: Descriptor = Descriptor {
     about: "unix domain stream socket",
     between_hosts: false,
+    over_loopback: false,
     settings: &[SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "send, the kernel's socket queue, recv: both copies included",
     kernel_path: KernelPath::LocalStream,
@@ -106,6 +112,7 @@ pub const UNIXGRAM: Descriptor = Descriptor {
     // What the default of net.core.wmem_default (212992) lets through in one datagram.
     largest: 128 << 10,
     memory_beside_slots: |_| 0,
+    least_buffer_bytes: UDP.least_buffer_bytes,
     available: |_| SocketTransport::UNIXGRAM.available(),
     kernel_path: KernelPath::LocalDatagrams,
     open: |setup| SocketTransport::UNIXGRAM.open(setup),

@@ -108,6 +108,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     kernel_path: KernelPath::Bypassed,
     path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
     memory_beside_slots,
+    least_buffer_bytes: memory_beside_slots,
+    registers_buffers: true,
     queues: options::addressed,
     available,
     check: checks::check,

@@ -48,7 +48,11 @@ pub const VILLAS: Descriptor = Descriptor {
     settings: &[NODE_IN, NODE_OUT, DSCP, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
     path: "a copy into the datagram, send, the kernel's UDP and IP, the node, UDP and IP \
            again, recv, a copy into the message",
-    available: UDP.available,
+    available: |settings| {
+        (UDP.available)(settings)?;
+        let is_here = node(settings).is_some_and(|(input, _)| input.ip().is_loopback());
+        if is_here { wiregauge_host::check_loopback() } else { Ok(()) }
+    },
     check,
     ..Descriptor::opened_by(open)
 };
