@@ -110,9 +110,9 @@ struct HostReport {
     kernel: Option<String>,
     processor: Option<String>,
     cpus: Option<usize>,
-    /// What its control groups and resource limits allow.
+    /// Limits by control groups and of the process.
     container: Option<Container>,
-    /// The same in words.
+    /// Limits in a few words.
     limits: Option<String>,
     clock: Option<String>,
     clock_residual_ppb: Option<f64>,
@@ -356,18 +356,16 @@ pub fn sort_out(
         })
     };
     let is_here = [Role::Client, Role::Server].into_iter().any(|role| place.is_here(role));
-    let wrong_here = |one: &TransportKind| {
-        let available = if place.is_remote() {
-            one.available_with(settings)
-        } else {
-            one.available_within_host(settings)
-        };
-        available.err().filter(|_| is_here)
-    };
     let mut works = Vec::new();
     let mut unavailable = Vec::new();
     for transport in transports {
-        match wrong_here(transport).or_else(|| wrong_there(*transport)) {
+        let available = if place.is_remote() {
+            transport.available_with(settings)
+        } else {
+            transport.available_within_host(settings)
+        };
+        let wrong_here = available.err().filter(|_| is_here);
+        match wrong_here.or_else(|| wrong_there(*transport)) {
             None => works.push(*transport),
             Some(reason) => {
                 unavailable.push(Unavailable { transport: transport.name().into(), reason });

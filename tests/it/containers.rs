@@ -1,6 +1,6 @@
-//! What a container allows: control groups of version 1, which root makes here, a network without
-//! a loopback, resource limits. Version 2 is read from made-up trees (`crates/host/src/container.rs`)
-//! and followed in the emulated machine (`testbed/recipes.rs`).
+//! Runs in containers: in control groups of version 1, which root makes here, in a network without
+//! a loopback, under resource limits. Version 2 is read from made-up trees
+//! (`crates/host/src/container.rs`) and followed in the emulated machine (`testbed/recipes.rs`).
 
 use crate::support::Scratch;
 use crate::support::program::{PROGRAM, Printed};
@@ -27,8 +27,8 @@ impl Group {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("wiregauge-test-{}-{number}", std::process::id());
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let is_own = |line: &&str| line.split(':').nth(1).is_some_and(|names| names == controller);
-        let path = own.lines().find(is_own).and_then(|line| line.rsplit_once(':'));
+        let lines = own.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+        let path = lines.clone().find(|(names, _)| *names == controller);
         let Some((_, path)) = path.filter(|_| geteuid().is_root()) else {
             eprintln!("skipped: no control group of version 1 for {controller}, or not root");
             return None;
@@ -76,8 +76,8 @@ impl Drop for Group {
 
 fn printed(command: &mut Command) -> Printed {
     let ended = output(command);
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    let (stdout, stderr) = (text(ended.stdout), text(ended.stderr));
+    let stdout = String::from_utf8(ended.stdout).unwrap();
+    let stderr = String::from_utf8(ended.stderr).unwrap();
     Printed { code: ended.status.code(), stdout, stderr }
 }
 
@@ -148,18 +148,17 @@ for _ in range(200):
 fn an_agent_that_is_killed_for_want_of_memory_is_said_to_be() {
     let Some(group) = Group::new("memory", &[("memory.limit_in_bytes", "96M")]) else { return };
     let scratch = Scratch::new();
-    let endless = "latency --transport unix --wait block --forever --out run";
-    let controller = start(&mut group.command(&scratch, endless));
+    let long =
+        "latency --transport unix --wait block --pause 1ms --count 100000 --rounds 1 --out run";
+    let controller = start(&mut group.command(&scratch, long));
     let agents = until_some("both agents", LIMIT, || {
         let agents: Vec<u32> =
             group.processes().into_iter().filter(|one| *one != controller.child.id()).collect();
         (agents.len() == 2).then_some(agents)
     });
-    let score = |process: u32, score: &str| {
+    for (process, score) in [(controller.child.id(), "-1000"), (agents[0], "1000")] {
         fs::write(format!("/proc/{process}/oom_score_adj"), score).unwrap();
-    };
-    score(controller.child.id(), "-1000");
-    score(agents[0], "1000");
+    }
     let mut hog = Command::new("python3");
     let took = output(hog.args(["-c", HOG]).arg(&group.0));
     assert!(took.status.success(), "{took:?}");
@@ -194,7 +193,7 @@ fn shell(scratch: &Scratch, before: &[&str], script: &str) -> Printed {
 fn resource_limits_that_a_round_exceeds_are_told_before_it_runs() {
     let scratch = Scratch::new();
     let large = "latency --transport unix --wait block --count 5000000 --rounds 1 --out run";
-    for (limit, name) in [("-v 400000", "RLIMIT_AS"), ("-f 20000", "RLIMIT_FSIZE")] {
+    for (limit, name) in [("-v 200000", "RLIMIT_AS"), ("-f 20000", "RLIMIT_FSIZE")] {
         let refused = shell(&scratch, &[], &format!("ulimit {limit}; exec \"$0\" {large}"));
         assert_eq!(refused.code, Some(2), "{limit}: {refused:?}");
         assert!(refused.stderr.contains(name), "{limit}: {refused:?}");
@@ -244,7 +243,8 @@ fn an_interface_that_is_down_in_this_namespace_is_refused() {
     let root = geteuid().is_root();
     let alone = if root { &["unshare", "-n"][..] } else { &["unshare", "-r", "-n"][..] };
     let script = format!(
-        "ip addr add 10.9.9.9/32 dev lo && exec \"$0\" latency --transport tcp --interface lo {SHORT}"
+        "ip addr add 10.9.9.9/32 dev lo && \
+         exec \"$0\" latency --transport tcp --interface lo {SHORT}"
     );
     let refused = shell(&scratch, alone, &script);
     if refused.stderr.contains("unshare") {

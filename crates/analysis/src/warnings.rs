@@ -4,8 +4,7 @@ use super::pattern::{Arrivals, RunSoFar};
 use super::start;
 use wiregauge_base::warning::Warning;
 use wiregauge_figures::record::schema::{
-    Begin, ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Record, Round, RoundEnd, Run,
-    Usage,
+    Begin, ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Record, Round, RoundEnd, Usage,
 };
 use wiregauge_host::Throttled;
 use wiregauge_plan::Ended;
@@ -56,14 +55,22 @@ const THROTTLED: &str = "throttled";
 /// warnings advise against other processes would not help.
 #[must_use]
 pub fn under_quota(mut record: Record) -> Record {
-    let is_stopped = |run: &Run| run.warnings.iter().any(|warning| warning.kind == THROTTLED);
-    if record.runs.iter().any(is_stopped) {
+    if record.runs.iter().flat_map(|run| &run.warnings).any(|one| one.kind == THROTTLED) {
         let all = record.runs.iter_mut().map(|run| &mut run.warnings);
         for warnings in all.chain([&mut record.warnings]) {
             *warnings = std::mem::take(warnings).into_iter().map(|one| one.under_quota()).collect();
         }
     }
     record
+}
+
+/// Reads what a CPU quota did to an end in a round.
+fn throttled_end(usage: &Usage) -> Throttled {
+    let [times, ns] = [Throttled::TIMES, Throttled::NS].map(|name| {
+        let count = usage.final_counters.get(&format!("{PREFIX}{name}"));
+        count.and_then(|count| count.parse().ok()).unwrap_or(0)
+    });
+    Throttled { times, ns }
 }
 
 /// What is wrong with the begin and the clocks of a round.
@@ -236,25 +243,31 @@ impl RunSoFar {
     /// Returns how often and for how long a CPU quota stopped the ends: those of one host are in
     /// one container, and both see all of it.
     fn throttled(&self) -> Vec<Warning> {
-        let sum = |name: &str| {
-            let count = |usage: &Usage| -> u64 {
-                let count = usage.final_counters.get(&format!("{PREFIX}{name}"));
-                count.and_then(|count| count.parse().ok()).unwrap_or(0)
-            };
-            let pairs = self.rounds.iter().map(|one| (count(&one.client), count(&one.server)));
-            pairs.fold((0, 0, 0), |(client, server, both), (a, b)| {
-                (client + a, server + b, both + a.max(b))
-            })
+        let mut client = Throttled::default();
+        let mut server = Throttled::default();
+        let mut both = Throttled::default();
+        for round in &self.rounds {
+            let ends = [&round.client, &round.server].map(throttled_end);
+            client = client.and(ends[0]);
+            server = server.and(ends[1]);
+            both = both.and(Throttled {
+                times: ends[0].times.max(ends[1].times),
+                ns: ends[0].ns.max(ends[1].ns),
+            });
+        }
+        let seen = if self.case.topology.is_between_hosts() {
+            vec![("the client", client), ("the server", server)]
+        } else {
+            vec![("both ends", both)]
         };
-        let (times, ns) = (sum(Throttled::TIMES), sum(Throttled::NS));
-        let warning = |ends, times, ns| Warning::Throttled { ends, times, ns: ns as f64 };
-        let apart = self.case.topology.is_between_hosts();
-        let each = [
-            (warning("the client", times.0, ns.0), apart && times.0 > 0),
-            (warning("the server", times.1, ns.1), apart && times.1 > 0),
-            (warning("both ends", times.2, ns.2), !apart && times.2 > 0),
-        ];
-        each.into_iter().filter(|(_, is_seen)| *is_seen).map(|(warning, _)| warning).collect()
+        seen.into_iter()
+            .filter(|(_, seen)| seen.times > 0)
+            .map(|(ends, Throttled { times, ns })| Warning::Throttled {
+                ends,
+                times,
+                ns: ns as f64,
+            })
+            .collect()
     }
 
     fn generator_warnings(&self, rates: &[RateFigure]) -> Vec<Warning> {

@@ -2,8 +2,8 @@
 //! have done to it.
 //!
 //! Both versions of control groups are read (`Documentation/admin-guide/cgroup-v1` and
-//! `cgroup-v2.rst`), also side by side: a controller is where `/proc/self/cgroup` says. A limit of a
-//! group holds for all groups below it, so each is read from the process's own group up to the
+//! `cgroup-v2.rst`), also side by side: a controller is where `/proc/self/cgroup` says. A limit of
+//! a group holds for all groups below it, so each is read from the process's own group up to the
 //! mounted one, and the tightest holds. Groups above a container's own are not shown to it.
 
 use super::Tree;
@@ -29,14 +29,14 @@ const RLIMITS: [(&str, &str); 6] = [
     ("stack", "Max stack size"),
 ];
 
-/// What the control groups and resource limits of this process allow. `None` and empty: no limit,
-/// or the kernel does not show one.
+/// Limits by the control groups and resource limits of this process. `None` and empty: no limit, or
+/// the kernel does not show one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Container {
     /// The tightest CPU quota.
     pub cpu_quota: Option<CpuQuota>,
-    /// How often and for how long quotas stopped the group since it was made.
+    /// Stops by quotas since the group was made.
     pub throttled: Throttled,
     /// CPUs that the cpuset allows.
     pub cpuset_cpus: Vec<u32>,
@@ -51,7 +51,7 @@ pub struct Container {
     /// Resource limits of the process (soft), by their names in setrlimit(2): a number or
     /// `unlimited`.
     pub rlimits: BTreeMap<String, String>,
-    /// Whether the process may lock more memory than `memlock` says (CAP_IPC_LOCK).
+    /// CAP_IPC_LOCK: the process may lock more memory than `memlock` says.
     pub ipc_lock: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Container {
 pub struct CpuQuota {
     /// CPU time in microseconds ...
     pub quota_us: u64,
-    /// ... in each so many microseconds.
+    /// ... in each period of this length.
     pub period_us: u64,
 }
 
@@ -71,7 +71,7 @@ impl CpuQuota {
     }
 }
 
-/// What CPU quotas have done to a group.
+/// Stops of a group by CPU quotas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttled {
     /// Periods in which the quota was used up, and the group's tasks stopped.
@@ -86,6 +86,15 @@ impl Throttled {
     /// Name of the counter of [`ns`](Throttled::ns) in the record.
     pub const NS: &str = "cgroup.throttled_ns";
 
+    /// Returns the sum of two.
+    #[must_use]
+    pub fn and(self, other: Throttled) -> Throttled {
+        Throttled {
+            times: self.times.saturating_add(other.times),
+            ns: self.ns.saturating_add(other.ns),
+        }
+    }
+
     /// Returns the counters by name.
     pub fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::from([(Self::TIMES.to_owned(), self.times), (Self::NS.to_owned(), self.ns)])
@@ -99,7 +108,7 @@ pub struct MemoryLimit {
     pub limit_bytes: u64,
     /// Charged to the group, the page cache included.
     pub used_bytes: u64,
-    /// Of that, pages of files, which the kernel drops before it refuses memory.
+    /// Pages of files among that, which the kernel drops before it refuses memory.
     pub cache_bytes: u64,
 }
 
@@ -116,7 +125,7 @@ impl MemoryLimit {
 pub struct TaskLimit {
     /// The most that there may be.
     pub limit: u64,
-    /// How many there are.
+    /// The number that there is now.
     pub used: u64,
 }
 
@@ -152,13 +161,12 @@ impl Container {
     /// Returns its limits in a few words, as a table has them; empty: it has none.
     pub fn shown(&self, cpus_of_host: u32) -> String {
         let quota = self.cpu_quota.map(|quota| format!("{:.3} CPUs of time", quota.cpus()));
-        let is_narrow = |cpus: &&Vec<u32>| (1..cpus_of_host as usize).contains(&cpus.len());
-        let cpus = Some(&self.cpuset_cpus).filter(is_narrow);
+        let is_narrow = (1..cpus_of_host as usize).contains(&self.cpuset_cpus.len());
         let memory = self.memory.map(|memory| {
             format!("{} of {} left", rounded(memory.left_bytes()), rounded(memory.limit_bytes))
         });
         let tasks = self.tasks.map(|tasks| format!("{} of {} tasks", tasks.left(), tasks.limit));
-        let cpus = cpus.map(|cpus| format!("CPUs {}", format_cpus(cpus)));
+        let cpus = is_narrow.then(|| format!("CPUs {}", format_cpus(&self.cpuset_cpus)));
         [quota, cpus, memory, tasks].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
@@ -179,12 +187,12 @@ fn has_ipc_lock(tree: &Tree) -> bool {
 /// Reads the soft limits: `Max locked memory  8388608  8388608  bytes`.
 pub(super) fn rlimits(tree: &Tree) -> BTreeMap<String, String> {
     let limits = tree.text("/proc/self/limits").unwrap_or_default();
-    let soft = |label: &str| {
-        let rest = limits.lines().find_map(|line| line.strip_prefix(label))?;
-        rest.split_whitespace().next().map(str::to_owned)
-    };
     let known = RLIMITS.into_iter();
-    known.filter_map(|(name, label)| Some((name.to_owned(), soft(label)?))).collect()
+    let soft = known.filter_map(|(name, label)| {
+        let rest = limits.lines().find_map(|line| line.strip_prefix(label))?;
+        Some((name.to_owned(), rest.split_whitespace().next()?.to_owned()))
+    });
+    soft.collect()
 }
 
 /// Notices that the kernel kills a process for want of memory.
@@ -215,11 +223,11 @@ impl OomWatch {
 
     /// Returns what has happened since, and what to do, in words that follow a semicolon; `None`:
     /// nothing was killed for want of memory.
-    pub fn told(&self) -> Option<String> {
-        self.told_in(&Tree::default())
+    pub fn explain(&self) -> Option<String> {
+        self.explain_in(&Tree::default())
     }
 
-    fn told_in(&self, tree: &Tree) -> Option<String> {
+    fn explain_in(&self, tree: &Tree) -> Option<String> {
         let now = OomKills::read(&self.groups, tree);
         if now.of_group > self.before.of_group {
             let limit = self.groups.memory(tree);
@@ -258,6 +266,27 @@ enum CgroupVersion {
     Two,
 }
 
+impl CgroupVersion {
+    /// Reads the memory limit of a group, if it has one.
+    fn memory(self, tree: &Tree, folder: &str) -> Option<MemoryLimit> {
+        let [limit, used, lists] = match self {
+            CgroupVersion::One => ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_"],
+            CgroupVersion::Two => ["memory.max", "memory.current", ""],
+        };
+        let limit_bytes = tree.number(&format!("{folder}/{limit}"))?;
+        let used_bytes = tree.number(&format!("{folder}/{used}"))?;
+        let stat = tree.text(&format!("{folder}/memory.stat")).unwrap_or_default();
+        let [active, inactive] = ["active_file", "inactive_file"]
+            .map(|list| word_number(&stat, &format!("{lists}{list}")).unwrap_or(0));
+        let cache_bytes = active.saturating_add(inactive);
+        (limit_bytes < NO_MEMORY_LIMIT).then_some(MemoryLimit {
+            limit_bytes,
+            used_bytes,
+            cache_bytes,
+        })
+    }
+}
+
 /// A controller of this process: its group's folder and those above it, the own one first.
 #[derive(Clone, Debug)]
 struct Controller {
@@ -265,7 +294,7 @@ struct Controller {
     folders: Vec<String>,
 }
 
-/// Where the control groups of this process are.
+/// The control groups of this process.
 #[derive(Clone, Debug, Default)]
 pub struct ControlGroups {
     cpu: Option<Controller>,
@@ -279,13 +308,9 @@ impl ControlGroups {
     pub fn find(tree: &Tree) -> ControlGroups {
         let own = tree.text("/proc/self/cgroup").unwrap_or_default();
         let mounts = tree.text("/proc/self/mountinfo").unwrap_or_default();
-        let find = |name| Controller::find(name, &own, &mounts);
-        ControlGroups {
-            cpu: find("cpu"),
-            cpuset: find("cpuset"),
-            memory: find("memory"),
-            pids: find("pids"),
-        }
+        let [cpu, cpuset, memory, pids] =
+            ["cpu", "cpuset", "memory", "pids"].map(|name| Controller::find(name, &own, &mounts));
+        ControlGroups { cpu, cpuset, memory, pids }
     }
 
     /// Returns what quotas have done to this group and those above it so far.
@@ -293,14 +318,14 @@ impl ControlGroups {
         let mut all = Throttled::default();
         for (version, folder) in folders(&self.cpu) {
             let stat = tree.text(&format!("{folder}/cpu.stat")).unwrap_or_default();
-            all.times = all.times.saturating_add(word_number(&stat, "nr_throttled").unwrap_or(0));
+            let times = word_number(&stat, "nr_throttled").unwrap_or(0);
             let ns = match version {
                 CgroupVersion::One => word_number(&stat, "throttled_time"),
                 CgroupVersion::Two => {
                     word_number(&stat, "throttled_usec").map(|us| us.saturating_mul(1000))
                 }
             };
-            all.ns = all.ns.saturating_add(ns.unwrap_or(0));
+            all = all.and(Throttled { times, ns: ns.unwrap_or(0) });
         }
         all
     }
@@ -319,32 +344,16 @@ impl ControlGroups {
 
     /// Returns the memory limit with the least room.
     pub fn memory(&self, tree: &Tree) -> Option<MemoryLimit> {
-        let limits = folders(&self.memory).filter_map(|(version, folder)| {
-            let number = |file: &str| tree.number::<u64>(&format!("{folder}/{file}"));
-            let stat = || tree.text(&format!("{folder}/memory.stat")).unwrap_or_default();
-            let cache = |stat: &str, prefix: &str| {
-                let of = |list: &str| word_number(stat, &format!("{prefix}{list}")).unwrap_or(0);
-                of("active_file").saturating_add(of("inactive_file"))
-            };
-            let (limit_bytes, used_bytes, cache_bytes) = match version {
-                CgroupVersion::One => {
-                    let limit = number("memory.limit_in_bytes").filter(|b| *b < NO_MEMORY_LIMIT)?;
-                    (limit, number("memory.usage_in_bytes")?, cache(&stat(), "total_"))
-                }
-                CgroupVersion::Two => {
-                    (number("memory.max")?, number("memory.current")?, cache(&stat(), ""))
-                }
-            };
-            Some(MemoryLimit { limit_bytes, used_bytes, cache_bytes })
-        });
+        let limits =
+            folders(&self.memory).filter_map(|(version, folder)| version.memory(tree, folder));
         limits.min_by_key(MemoryLimit::left_bytes)
     }
 
     /// Returns the limit of processes and threads with the least room.
     pub fn tasks(&self, tree: &Tree) -> Option<TaskLimit> {
         let limits = folders(&self.pids).filter_map(|(_, folder)| {
-            let number = |file: &str| tree.number::<u64>(&format!("{folder}/{file}"));
-            Some(TaskLimit { limit: number("pids.max")?, used: number("pids.current")? })
+            let limit = tree.number(&format!("{folder}/pids.max"))?;
+            Some(TaskLimit { limit, used: tree.number(&format!("{folder}/pids.current"))? })
         });
         limits.min_by_key(TaskLimit::left)
     }
@@ -391,11 +400,11 @@ impl Controller {
     /// Finds a controller by the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
     fn find(name: &str, own: &str, mounts: &str) -> Option<Controller> {
         // `4:memory:/docker/1a2b`, and `0::/system.slice/x.service` for all of version 2.
-        let lines = || own.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
-        let one = lines().find(|(all, _)| all.split(',').any(|one| one == name));
+        let lines = own.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+        let one = lines.clone().find(|(all, _)| all.split(',').any(|one| one == name));
         let (version, group) = match one {
             Some((_, group)) => (CgroupVersion::One, group),
-            None => (CgroupVersion::Two, lines().find(|(all, _)| all.is_empty())?.1),
+            None => (CgroupVersion::Two, lines.clone().find(|(all, _)| all.is_empty())?.1),
         };
         let mounted = mounts.lines().filter_map(Mount::parse).find(|mount| match version {
             CgroupVersion::One => {
@@ -421,7 +430,8 @@ impl<'a> Mount<'a> {
     fn parse(line: &'a str) -> Option<Mount<'a>> {
         let (place, system) = line.split_once(" - ")?;
         let mut place = place.split(' ').skip(3);
-        let (root, point) = (place.next()?, place.next()?);
+        let root = place.next()?;
+        let point = place.next()?;
         let mut system = system.split(' ');
         let kind = system.next()?;
         Some(Mount { root, point, kind, options: system.nth(1)? })
@@ -440,11 +450,14 @@ impl<'a> Mount<'a> {
         let parts = below.unwrap_or("").split('/').filter(|part| !part.is_empty());
         let parts: Vec<&str> = parts.collect();
         let parts = if parts.contains(&"..") { Vec::new() } else { parts };
-        let path = |length: usize| {
-            let each = std::iter::once(self.point).chain(parts[..length].iter().copied());
-            each.collect::<Vec<_>>().join("/")
-        };
-        (0..=parts.len()).rev().take(MAX_DEPTH).map(path).collect()
+        (0..=parts.len())
+            .rev()
+            .take(MAX_DEPTH)
+            .map(|length| {
+                let each = std::iter::once(self.point).chain(parts[..length].iter().copied());
+                each.collect::<Vec<_>>().join("/")
+            })
+            .collect()
     }
 }
 
@@ -469,29 +482,21 @@ Max locked memory         65536                8388608              bytes
 Max address space         4294967296           unlimited            bytes
 ";
 
-    /// As Docker has it with version 1: the own group of each hierarchy is mounted as its root.
+    /// A tree as Docker has it with version 1; `own` is what is mounted of each hierarchy.
     fn version_one(own: &str) -> Fake {
-        let mount = |id: u32, root: &str, name: &str| {
-            format!(
-                "{id} 31 0:{id} {root} /sys/fs/cgroup/{name} ro,relatime - cgroup cgroup rw,{name}\n"
-            )
-        };
-        let mounts = [
-            "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n".to_owned(),
-            mount(32, own, "cpu,cpuacct"),
-            mount(33, own, "memory"),
-            mount(34, own, "cpuset"),
-            mount(35, own, "pids"),
-        ];
+        let mounts = ["cpu,cpuacct", "memory", "cpuset", "pids"].map(|name| {
+            format!("3 2 0:3 {own} /sys/fs/cgroup/{name} ro - cgroup cgroup rw,{name}\n")
+        });
+        let tmpfs = "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n";
         let lines = "5:pids:/job/7\n4:memory:/job/7\n3:cpuset:/job/7\n2:cpu,cpuacct:/job/7\n\
                      1:name=systemd:/init.scope\n0::/\n";
         let fake = Fake::new(&[("proc/self/limits", LIMITS)]);
         fake.file("proc/self/cgroup", lines);
-        fake.file("proc/self/mountinfo", &mounts.concat());
+        fake.file("proc/self/mountinfo", &format!("{tmpfs}{}", mounts.concat()));
         fake
     }
 
-    /// As systemd and Kubernetes have it with version 2.
+    /// A tree as systemd and Kubernetes have it with version 2.
     fn version_two() -> Fake {
         Fake::new(&[
             ("proc/self/cgroup", "0::/kube.slice/pod1/own\n"),
@@ -586,12 +591,12 @@ Max address space         4294967296           unlimited            bytes
         fake.file(&format!("{group}/memory.current"), "67108864\n");
         fake.file("proc/vmstat", "nr_free_pages 7\noom_kill 3\n");
         let watch = OomWatch::begin_in(&fake.tree);
-        assert_eq!(watch.told_in(&fake.tree), None);
+        assert_eq!(watch.explain_in(&fake.tree), None);
         fake.file("proc/vmstat", "nr_free_pages 7\noom_kill 4\n");
-        let of_host = watch.told_in(&fake.tree).unwrap();
+        let of_host = watch.explain_in(&fake.tree).unwrap();
         assert!(of_host.starts_with("the kernel killed a process of this host"), "{of_host}");
         fake.file(&format!("{group}/memory.events"), "oom 1\noom_kill 2\n");
-        let of_group = watch.told_in(&fake.tree).unwrap();
+        let of_group = watch.explain_in(&fake.tree).unwrap();
         assert!(of_group.starts_with("its control group has 64 MiB of memory, "), "{of_group}");
     }
 
@@ -625,12 +630,9 @@ Max address space         4294967296           unlimited            bytes
     fn resource_limits_are_named_as_setrlimit_does() {
         let fake = version_one("/");
         let found = Container::read_from(&fake.tree);
-        let named = |name: &str| found.rlimits[name].as_str();
-        assert_eq!((named("nofile"), named("memlock"), named("nproc")), ("64", "65536", "96365"));
-        assert_eq!(
-            (named("as"), named("stack"), named("fsize")),
-            ("4294967296", "8388608", "unlimited")
-        );
+        let soft: Vec<&str> = found.rlimits.values().map(String::as_str).collect();
+        // In the order of their names.
+        assert_eq!(soft, ["4294967296", "unlimited", "65536", "64", "96365", "8388608"]);
         assert_eq!((found.rlimit("nofile"), found.rlimit("fsize")), (Some(64), None));
         for (set, has) in [("000001ffffffffff", true), ("0000000000003fff", false), ("x", false)] {
             fake.file("proc/self/status", &format!("Name:\tx\nCapEff:\t{set}\n"));

@@ -41,7 +41,7 @@ pub struct Environment {
     pub nodes: Vec<Node>,
     /// Memory, and how the kernel hands it out.
     pub memory: Memory,
-    /// What the control groups and resource limits of this process allow.
+    /// Limits by control groups and of the process.
     pub container: Container,
     /// The kernel's clock source.
     pub clock_source: Option<String>,

@@ -91,8 +91,8 @@ pub struct Plan<C = Case> {
     pub seed: u64,
     /// Samples above this count as slow (a share is printed).
     pub threshold: Span,
-    /// How long its rounds take in all: where they take longer, each case has fewer of them, and
-    /// one at least. `None`: as long as they take.
+    /// Time of all rounds: if they take longer, each case has fewer of them, and one at least.
+    /// `None`: they take as long as they take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<Span>,
     /// The study that the plan carries out, where it is one.

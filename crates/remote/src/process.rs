@@ -114,7 +114,7 @@ pub struct Agent {
     session: Session,
     /// What ssh, or what it ran, wrote to standard error; `None`: the agent is on this host.
     errors: Option<Tail>,
-    /// Whether something is killed for want of memory while it runs.
+    /// Notices that something is killed for want of memory while it runs.
     memory: OomWatch,
 }
 
@@ -175,8 +175,9 @@ impl Agent {
         threads::spawn(READ_FRAMES, move || read_frames(output, &theirs))?;
         let (process, session) =
             (Process::Rank(Arc::clone(launch)), Session::new(None, launch.program()));
-        let (input, errors, memory) = (Some(input), None, OomWatch::begin());
-        let mut agent = Agent { role, process, target, input, session, errors, memory };
+        let input = Some(input);
+        let memory = OomWatch::begin();
+        let mut agent = Agent { role, process, target, input, session, errors: None, memory };
         agent.send(&greeting(known, true));
         Ok(agent)
     }
@@ -220,7 +221,7 @@ impl Agent {
         let patience = until.saturating_duration_since(Instant::now());
         if let Process::Rank(launch) = &self.process {
             self.input = None;
-            let told = self.memory.told();
+            let told = self.memory.explain();
             return launch.end(patience).map(|death| match told {
                 Some(told) => Death { how: format!("{}: {told}", death.how), ..death },
                 None => death,
@@ -281,7 +282,7 @@ impl Agent {
             }
             (Some(signal), _) => {
                 let is_kill = status.signal() == Some(Signal::KILL.as_raw());
-                let memory = self.memory.told().filter(|_| is_kill);
+                let memory = self.memory.explain().filter(|_| is_kill);
                 let why = memory.map(|told| format!(": {told}")).unwrap_or_default();
                 Some(format!("{who} was killed by {signal}{why}"))
             }

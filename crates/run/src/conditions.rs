@@ -17,6 +17,9 @@ use wiregauge_remote::program::{AgentProgram, Programs};
 use wiregauge_sample::join::End;
 use wiregauge_transport::Role;
 
+/// Messages of the null transport before each round.
+pub const OVERHEAD_MESSAGES: u32 = 2000;
+
 /// What is the same for all rounds.
 pub struct Conditions<'a> {
     /// What the run was given.

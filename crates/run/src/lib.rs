@@ -35,7 +35,7 @@ pub use progress::{Silent, SoFar, Watcher};
 pub use sides::{RunSide, Sides};
 pub use wiregauge_analysis::result::HostTrace;
 
-use crate::conditions::Conditions;
+use crate::conditions::{Conditions, OVERHEAD_MESSAGES};
 use clocks::Comparisons;
 pub use preflight::{Preflight, preflight};
 use rand::SeedableRng;
@@ -68,8 +68,6 @@ use wiregauge_transport::Role;
 
 /// How long the noise of each measuring CPU is watched before each round.
 const NOISE: Span = Span(10_000_000);
-/// Messages of the null transport before each round.
-const OVERHEAD_MESSAGES: u32 = 2000;
 
 /// Why there is no record at all.
 #[derive(Debug, thiserror::Error)]
@@ -164,7 +162,9 @@ pub fn run_after(
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
-    room::check(plan, context, &environment)?;
+    room::check(plan, context.hosts, &environment, |case, role| {
+        context.analysis(case).rows(case, role)
+    })?;
     let conditions = conditions(plan, context, cpus, &time)?;
     let Preflight { paths, blocked, warnings: of_paths } = preflight;
     let mut runner = Runner {

@@ -1,11 +1,12 @@
-//! Whether the hosts of a plan have the memory and the threads that its rounds need: a round that
-//! lacks them would be killed by the kernel in the middle, or fail in ways that name no limit.
+//! Compares the memory and the threads that a plan's rounds need with those that its hosts have: a
+//! round that lacks them would be killed by the kernel in the middle, or fail in ways that name no
+//! limit.
 //!
 //! What is counted is what a round surely uses, so that nothing is refused that would run: sample
 //! memory, which is touched before the first message, the transports' buffers, and the threads. The
-//! rest of a process is small beside these.
+//! rest of a process is small.
 
-use super::{OVERHEAD_MESSAGES, RunContext};
+use crate::conditions::OVERHEAD_MESSAGES;
 use std::collections::BTreeMap;
 use wiregauge_base::units::Bytes;
 use wiregauge_host::{Container, Environment, rounded};
@@ -13,26 +14,27 @@ use wiregauge_measure::agent::setup::setup;
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_plan::topology::Rank;
 use wiregauge_plan::{Case, Plan};
+use wiregauge_remote::host::RemoteHost;
 use wiregauge_sample::Sample;
 use wiregauge_sample::arena::{Arena, Row};
 use wiregauge_transport::Role;
 
-/// Memory of an agent beside samples and buffers, and of the controller: heap, stacks and tables. A
-/// run of 1000 messages took 14 MB in its three processes.
+/// Memory of an agent without samples and buffers, and of the controller: heap, stacks and tables.
+/// A run of 1000 messages took 14 MB in its three processes.
 const PROCESS_BYTES: u64 = 4 << 20;
-/// Address space of an agent beside these: program, libraries, stacks. One starts with 66 MB, and
+/// Address space of an agent without these: program, libraries, stacks. One starts with 66 MB, and
 /// not with 63.
 const PROCESS_SPACE_BYTES: u64 = 58 << 20;
 /// Memory of the controller for a message, which it joins from the rows of both ends: the sample,
 /// its durations by two metrics, and these sorted. A latency of 600,000 messages took 112 B for
-/// each beside its rows, 300,000 of `oneway` 96 B.
+/// each without its rows, 300,000 of `oneway` 96 B.
 const JOINED_BYTES: u64 = size_of::<Sample>() as u64 + 4 * size_of::<f64>() as u64;
-/// Threads of an agent beside its loops: the main thread, and the one that hears the controller.
+/// Threads of an agent that run no loop: the main thread, and the one that hears the controller.
 const AGENT_THREADS: u64 = 2;
 /// Threads of the controller for an agent: one writes to it, one reads.
 const CONTROLLER_THREADS: u64 = 2;
 
-/// What the rounds that run at the same time need of a host.
+/// Needs of the rounds that run at the same time on a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Need {
     /// Memory of all processes.
@@ -50,17 +52,18 @@ struct Need {
 /// Refuses a plan of which a round lacks memory or threads on a host.
 pub(super) fn check(
     plan: &Plan,
-    context: &RunContext<'_>,
+    hosts: &[RemoteHost],
     environment: &Environment,
+    rows: impl Fn(&Case, Role) -> u64,
 ) -> Result<(), Fault> {
     for group in plan.groups() {
         let mut needs = BTreeMap::<Option<u32>, Need>::new();
         for case in group.iter().map(|number| &plan.cases[*number]) {
-            add_case(&mut needs, case, |role| context.analysis(case).rows(case, role));
+            add_case(&mut needs, case, |role| rows(case, role));
         }
         let label = plan.label(group[0]);
         for (host, need) in needs {
-            let there = host.and_then(|number| context.hosts.get(number as usize));
+            let there = host.and_then(|number| hosts.get(number as usize));
             let (on, environment) = match there {
                 Some(there) => (format!("on {}: ", there.session.host()), &there.probe.environment),
                 None => (String::new(), environment),
@@ -131,7 +134,8 @@ fn process_bytes(case: &Case, role: Role, threads: u64, arena: u64) -> u64 {
 impl Need {
     /// Returns what a container lacks for it, and what to change.
     fn lack_in(&self, container: &Container) -> Option<String> {
-        let (needed, fewer) = (ceiling(self.memory), "measure fewer messages (--count, --time)");
+        let needed = ceiling(self.memory);
+        let fewer = "measure fewer messages (--count, --time)";
         if let Some(limit) = container.memory.filter(|limit| limit.left_bytes() < self.memory) {
             return Some(format!(
                 "{needed} of memory, and the control group has {} left of {}: raise memory.max \
@@ -188,7 +192,7 @@ impl Need {
     }
 }
 
-/// Returns a size in whole MiB, rounded up: beside a limit that is rounded down it stays above.
+/// Returns a size in whole MiB, rounded up, so that it stays above a limit that is rounded down.
 fn ceiling(bytes: u64) -> Bytes {
     rounded(bytes.saturating_add((1 << 20) - 1).max(1 << 20))
 }
@@ -199,7 +203,7 @@ mod tests {
     use wiregauge_host::{MemoryLimit, TaskLimit};
     use wiregauge_transport::TransportKind;
 
-    /// A round of a latency over tcp with so many messages.
+    /// A round of a latency over tcp with `count` messages.
     fn case(count: u64, server: Option<u32>) -> Case {
         let mut request = wiregauge_patterns::latency::request(Default::default());
         (request.count, request.sizes) = (Some(count), vec![Bytes(64)]);
@@ -221,14 +225,31 @@ mod tests {
         let both = needs(&case(1_000_000, None))[&None];
         let row = size_of::<Row>() as u64;
         let each = 2 * row + JOINED_BYTES;
-        let (least, most) = (1_000_000 * each, 1_000_000 * each + 30_000_000);
-        assert!((least..most).contains(&both.memory), "{both:?}");
+        let least = 1_000_000 * each;
+        assert!((least..least + 30_000_000).contains(&both.memory), "{both:?}");
         assert_eq!(both.tasks, 2 * (AGENT_THREADS + 1) + 2 * CONTROLLER_THREADS);
         let apart = needs(&case(1_000_000, Some(0)));
         let [here, there] = [None, Some(0)].map(|host| apart[&host]);
         assert!(there.memory < here.memory && here.memory < both.memory, "{apart:?}");
         assert_eq!(there.tasks, AGENT_THREADS + 1);
         assert!(there.memory >= 1_000_000 * row && there.file == here.file, "{apart:?}");
+    }
+
+    /// A container with this resource limit.
+    fn limit(name: &str, bytes: u64) -> Container {
+        let rlimits = [(name.to_owned(), bytes.to_string())].into();
+        Container { rlimits, ..Container::default() }
+    }
+
+    /// A container with 128 MiB of memory, of which this is used.
+    fn of_memory(used_bytes: u64) -> Container {
+        let memory = Some(MemoryLimit { limit_bytes: 128 << 20, used_bytes, cache_bytes: 0 });
+        Container { memory, ..Container::default() }
+    }
+
+    /// A container with 64 tasks, of which these are used.
+    fn of_tasks(used: u64) -> Container {
+        Container { tasks: Some(TaskLimit { limit: 64, used }), ..Container::default() }
     }
 
     #[test]
@@ -240,15 +261,6 @@ mod tests {
             registered: 20 << 20,
             tasks: 10,
         };
-        let memory =
-            |used_bytes| MemoryLimit { limit_bytes: 128 << 20, used_bytes, cache_bytes: 0 };
-        let limit = |name: &str, bytes: u64| Container {
-            rlimits: [(name.to_owned(), bytes.to_string())].into(),
-            ..Container::default()
-        };
-        let of_memory = |used| Container { memory: Some(memory(used)), ..Container::default() };
-        let of_tasks =
-            |used| Container { tasks: Some(TaskLimit { limit: 64, used }), ..Container::default() };
         for (tight, enough, said) in [
             (of_memory(29 << 20), of_memory(28 << 20), "memory.max (docker --memory)"),
             (limit("as", (116 << 20) - 1), limit("as", 116 << 20), "ulimit -v unlimited"),

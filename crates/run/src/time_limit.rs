@@ -80,14 +80,13 @@ mod tests {
         let mut request = wiregauge_patterns::latency::request(Default::default());
         request.rounds = Some(6);
         let plan = request.plan().unwrap();
-        let run = |rounds: usize| {
+        let mut runs = [3, 2].map(|rounds| {
             let case = &plan.cases[0];
             let analysis = wiregauge_patterns::registry::analysis(case.pattern.name()).unwrap();
             let mut run = RunSoFar::new(0, case, analysis, &[], 1);
             run.rounds = vec![Round::default(); rounds];
             run
-        };
-        let mut runs = [run(3), run(2)];
+        });
         let mut limit = TimeLimit::begin(Some(Span(50_000_000_000)));
         assert_eq!(limit.warning(&plan, &runs), None);
         limit.end(&mut runs);

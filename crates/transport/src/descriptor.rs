@@ -47,7 +47,7 @@ pub struct Descriptor {
     pub one_process: bool,
     /// Whether its ends may be on two hosts.
     pub between_hosts: bool,
-    /// Whether its messages between two ends on one host pass the loopback interface.
+    /// Messages between two ends on one host pass the loopback interface.
     pub over_loopback: bool,
     /// Whether a message must be a stream's sample, which it carries in a form of its own.
     pub samples_only: bool,
@@ -73,8 +73,8 @@ pub struct Descriptor {
     /// Bytes of the buffers that an end surely makes: a round that has no room for them is refused
     /// before it runs.
     pub least_buffer_bytes: fn(&Setup) -> u64,
-    /// Whether it registers these buffers with an adapter, which counts against the limit of
-    /// locked memory.
+    /// It registers these buffers with an adapter, which counts against the limit of locked
+    /// memory.
     pub registers_buffers: bool,
     /// Queue pairs of an end, each of which has an address that the ends exchange.
     pub queues: fn(&Settings) -> u32,

@@ -84,7 +84,7 @@ impl TransportKind {
         (self.descriptor().available)(settings)
     }
 
-    /// The same between two ends on this host.
+    /// Checks the same for two ends on this host.
     ///
     /// # Errors
     /// That sentence.

@@ -1,5 +1,5 @@
-//! Commands of the documents that change a machine are followed in an emulated one, by the documents'
-//! own words.
+//! Commands of the documents that change a machine are followed in an emulated one, by the
+//! documents' own words.
 
 use super::{MACHINE_LIMIT, Scratch, said, turn, wiregauge};
 use serde_json::Value;
@@ -7,16 +7,16 @@ use std::fs;
 use std::path::Path;
 use wiregauge_test_support::bounded::start;
 
-/// What is put in place of a document's words: the machine has CPUs 0 and 1, and little time.
+/// Words that replace a document's: the machine has CPUs 0 and 1, and little time.
 const HERE: [(&str, &str); 2] = [
     ("echo 2-3 >", "echo 1 >"),
     (
         "wiregauge latency --transport shm",
-        "\"$0\" latency --transport shm --wait block --count 50 --rounds 1 --json > /out/record.json",
+        "\"$0\" latency --transport shm --wait block --count 50 --rounds 1 --json >/out/kept.json",
     ),
 ];
 
-/// What a line does that changes the machine.
+/// Parts of lines that change the machine.
 const CHANGES: [&str; 4] = ["> /sys/", "> /proc/", "mkdir /sys/", "sysctl -w"];
 
 /// The blocks of code of a document.
@@ -28,6 +28,12 @@ fn blocks(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Returns whether a block changes the machine by other means than wiregauge.
+fn is_recipe(block: &str) -> bool {
+    let lines = block.lines().filter(|line| !line.starts_with("wiregauge "));
+    lines.flat_map(|line| CHANGES.map(|change| line.contains(change))).any(|changes| changes)
+}
+
 /// The blocks of all documents that change the machine, each with its document.
 fn recipes() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -36,12 +42,10 @@ fn recipes() -> Vec<(String, String)> {
     let pages = pages.filter(|path| path.extension().is_some_and(|kind| kind == "md"));
     let mut found = Vec::new();
     for page in pages {
-        let changes = |line: &str| CHANGES.iter().any(|change| line.contains(change));
-        let is_recipe = |block: &String| {
-            block.lines().any(|line| !line.starts_with("wiregauge ") && changes(line))
-        };
         let name = page.file_name().unwrap().to_string_lossy().into_owned();
-        let own = blocks(&fs::read_to_string(&page).unwrap()).into_iter().filter(is_recipe);
+        let own = blocks(&fs::read_to_string(&page).unwrap())
+            .into_iter()
+            .filter(|block| is_recipe(block));
         found.extend(own.map(|block| (name.clone(), block)));
     }
     found.sort();
@@ -75,7 +79,7 @@ fn each_recipe_of_the_documents_that_changes_a_machine_can_be_followed() {
     assert!(stdout.ends_with("isolated\n"), "{stdout}{stderr}");
     // By the limits of version 2, the shell that measured was in the group.
     let record: Value =
-        serde_json::from_slice(&fs::read(scratch.0.join("record.json")).unwrap()).unwrap();
+        serde_json::from_slice(&fs::read(scratch.0.join("kept.json")).unwrap()).unwrap();
     assert_eq!(record["environment"]["container"]["cpuset_cpus"], serde_json::json!([1]));
     assert_eq!(record["complete"], Value::Bool(true), "{}", record["faults"]);
 }

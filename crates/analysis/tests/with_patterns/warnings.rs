@@ -106,37 +106,38 @@ fn page_faults_beside_simulated_time_are_no_warning() {
     assert_eq!(faults(TransportKind::default()), 1);
 }
 
+/// A round whose ends a CPU quota has stopped, for 1 ms each time.
+fn stopped_round(client: u64, server: u64) -> Round {
+    let [client, server] = [client, server].map(|times| {
+        let before = Throttled::default().counters();
+        let now = Throttled { times, ns: times * 1_000_000 }.counters();
+        let moved = wiregauge_transport::counter::moved(&before, &now).into_iter();
+        moved.map(|(name, count)| (name, count.to_string())).collect()
+    });
+    let mut round = Round::default();
+    round.client.final_counters = client;
+    round.server.final_counters = server;
+    round
+}
+
 #[test]
 fn a_quota_that_stopped_the_ends_of_a_host_is_counted_once() {
-    let said = |server: Option<u32>| {
-        let mut request = wiregauge_patterns::latency::request(Default::default());
-        request.transports = vec![TransportKind::default()];
-        let plan = request.plan().unwrap();
+    let mut request = wiregauge_patterns::latency::request(Default::default());
+    request.transports = vec![TransportKind::default()];
+    let plan = request.plan().unwrap();
+    let [here, apart] = [None, Some(0)].map(|server| {
         let mut run = run_so_far(&plan);
         run.case.topology.ranks[1].host = server;
-        let round = |client: u64, server: u64| {
-            let counted = |times: u64| {
-                let counters = wiregauge_transport::counter::moved(
-                    &Throttled::default().counters(),
-                    &Throttled { times, ns: times * 1_000_000 }.counters(),
-                );
-                counters.into_iter().map(|(name, count)| (name, count.to_string())).collect()
-            };
-            let mut round = Round::default();
-            round.client.final_counters = counted(client);
-            round.server.final_counters = counted(server);
-            round
-        };
-        run.rounds = vec![round(3, 4), round(0, 0), round(16, 15)];
+        run.rounds = vec![stopped_round(3, 4), stopped_round(0, 0), stopped_round(16, 15)];
         let found = run.process_warnings();
         found.iter().map(|one| RecordedWarning::from(one).sentence).collect::<Vec<_>>()
-    };
+    });
     assert_eq!(
-        said(None),
+        here,
         ["the CPU quota stopped both ends 20 times for 20.0 ms in all: the tail includes that"]
     );
     assert_eq!(
-        said(Some(0)),
+        apart,
         [
             "the CPU quota stopped the client 19 times for 19.0 ms in all: the tail includes that",
             "the CPU quota stopped the server 19 times for 19.0 ms in all: the tail includes that"

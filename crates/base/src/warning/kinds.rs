@@ -8,7 +8,7 @@ use super::number::{of_missing, percent, share, time};
 use super::{RecordedWarning, Severity};
 use crate::units::{counted, quantile_name};
 
-/// What to do where a CPU quota stops what measures.
+/// Advice for a run whose ends a CPU quota stops.
 const QUOTA_ADVICE: &str = "raise the CPU quota (cpu.max of the cgroup; docker --cpus)";
 
 /// Kinds that are also due to a CPU quota where that stopped the ends: what they advise against

@@ -7,8 +7,8 @@ use wiregauge_base::warning::Severity::{Note, Warning};
 
 /// With less memory a default run of a survey has no room: its samples and buffers take 40 MiB.
 const MIN_MEMORY_BYTES: u64 = 64 << 20;
-/// With fewer tasks a round of a few threads cannot start: each end has two beside its own, and the
-/// controller two for each end.
+/// With fewer tasks a round of a few threads cannot start: each end has two more than its loops,
+/// and the controller two for each end.
 const MIN_TASKS: u64 = 32;
 /// Fewer CPUs than this have both ends share one.
 const MIN_CPUS: usize = 2;
@@ -16,7 +16,7 @@ const MIN_CPUS: usize = 2;
 const MIN_DESCRIPTORS: u64 = 256;
 /// Stack that the standard library gives a thread: a main thread with less may overflow.
 const MIN_STACK_BYTES: u64 = 2 << 20;
-/// Where the kernel documents control groups.
+/// The kernel's documentation of control groups.
 const SOURCE: &str = "kernel documentation, admin-guide/cgroup-v2.rst";
 
 pub(super) fn cpu_quota(examined: &Examined) -> Vec<Finding> {
@@ -71,8 +71,8 @@ pub(super) fn memory_limit(examined: &Examined) -> Vec<Finding> {
 pub(super) fn task_limit(examined: &Examined) -> Vec<Finding> {
     let tasks = examined.environment.container.tasks.filter(|tasks| tasks.left() < MIN_TASKS);
     let finding = tasks.map(|tasks| {
-        let (left, limit) = (tasks.left(), tasks.limit);
-        let sentence = format!("the container may start {left} more tasks (of {limit})");
+        let left = tasks.left();
+        let sentence = format!("the container may start {left} more tasks (of {})", tasks.limit);
         Finding::new(Warning, "", sentence)
             .costs("a run that needs more threads is refused", SOURCE)
             .advice("raise pids.max (docker --pids-limit, TasksMax= of a service)")
@@ -82,17 +82,18 @@ pub(super) fn task_limit(examined: &Examined) -> Vec<Finding> {
 
 pub(super) fn process_limits(examined: &Examined) -> Vec<Finding> {
     let container = &examined.environment.container;
-    let size = |bytes: u64| rounded(bytes).to_string();
-    let count = |count: u64| count.to_string();
     let too_low = [
-        ("as", "address space", u64::MAX, size as fn(u64) -> String, 'v'),
-        ("fsize", "a file", u64::MAX, size, 'f'),
-        ("nofile", "descriptors", MIN_DESCRIPTORS, count, 'n'),
-        ("stack", "a stack", MIN_STACK_BYTES, size, 's'),
+        ("as", "address space", u64::MAX, 'v'),
+        ("fsize", "a file", u64::MAX, 'f'),
+        ("nofile", "descriptors", MIN_DESCRIPTORS, 'n'),
+        ("stack", "a stack", MIN_STACK_BYTES, 's'),
     ];
-    let low = too_low.into_iter().filter_map(|(name, what, least, shown, option)| {
+    let low = too_low.into_iter().filter_map(|(name, what, least, option)| {
         let limit = container.rlimit(name).filter(|limit| *limit < least)?;
-        Some((format!("{what} {}", shown(limit)), format!("ulimit -{option} unlimited")))
+        Some(match name {
+            "nofile" => (format!("{limit} {what}"), format!("ulimit -{option} 1024")),
+            _ => (format!("{what} of {}", rounded(limit)), format!("ulimit -{option} unlimited")),
+        })
     });
     let (low, raise): (Vec<_>, Vec<_>) = low.unzip();
     if low.is_empty() {
@@ -103,7 +104,7 @@ pub(super) fn process_limits(examined: &Examined) -> Vec<Finding> {
             "a run that needs more is refused, or fails when it reaches the limit",
             "setrlimit(2)",
         )
-        .advice(format!("raise it: {}", raise.join("; ").replace("-n unlimited", "-n 1024")));
+        .advice(format!("raise it: {}", raise.join("; ")));
     vec![finding]
 }
 

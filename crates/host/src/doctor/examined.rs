@@ -111,7 +111,7 @@ pub struct Examined {
     pub grown: Vec<Counter>,
     /// Queueing disciplines of the loopback, over which two ends on this host talk.
     pub loopback_qdiscs: Vec<String>,
-    /// Whether the loopback carries anything.
+    /// The loopback interface is up.
     pub is_loopback_up: bool,
 }
 

@@ -263,9 +263,8 @@ impl RoleRunner {
         self.stamp_ends(&mut connections)?;
         let rehearse::Rehearsal { overhead, recording_ticks } =
             rehearse::instrument(clock, &plan, assignment.overhead_messages);
-        let quota = self.quota_watch();
+        let host = HostWatch { network: self.network_counters(), quota: self.quota_watch() };
         let noise = self.noise(clock, &time, pinned.is_ok());
-        let network = self.network_counters();
         self.report(ThreadReport::Connected(connections.effective_settings.clone()));
 
         let Ok(ThreadCommand::Start(at)) = self.commands.recv() else { return Ok(()) };
@@ -294,8 +293,7 @@ impl RoleRunner {
             let readings = (first, read_device(clock, &connections)?);
             Some(by_device(arena.writer().0, connections.device_clock()?.stamps(), readings, &time))
         });
-        let counters = connections.final_counters().into_iter().chain(network_moved(network));
-        let counters = counters.chain(quota.map(|watch| watch.counters()).unwrap_or_default());
+        let counters = connections.final_counters().into_iter().chain(host.counters());
         let outcome = Outcome {
             counters: BTreeMap::from_iter(counters.chain(by_device).chain(role_loop.finish())),
             rejected_peers: connections.rejected_peers(),
@@ -478,8 +476,23 @@ fn network_moved(before: Option<NetCounters>) -> FinalCounters {
     before.map(|one| moved(one.by_name(), NetCounters::read().by_name())).unwrap_or_default()
 }
 
-/// What the CPU quota of the control group does, from before the noise of the CPUs is measured to
-/// the end of the round.
+/// Counters of this host before a round: of its network, and of its CPU quota.
+struct HostWatch {
+    network: Option<NetCounters>,
+    quota: Option<QuotaWatch>,
+}
+
+impl HostWatch {
+    /// Returns those that have moved.
+    fn counters(self) -> FinalCounters {
+        let mut counters = network_moved(self.network);
+        counters.extend(self.quota.map(|watch| watch.counters()).unwrap_or_default());
+        counters
+    }
+}
+
+/// Counts the stops by a CPU quota from before the noise of the CPUs is measured to the end of the
+/// round.
 struct QuotaWatch {
     groups: ControlGroups,
     before: Throttled,

@@ -53,8 +53,8 @@ pub fn plan(transports: &[TransportKind], one_cpu: bool, seed: u64) -> Plan {
         }
     }
     let rounds = Rounds { least: ROUNDS, most: ROUNDS, until: None };
-    let (threshold, time_limit) = (Span(10_000), Some(TIME_LIMIT));
-    Plan { cases, threshold, time_limit, ..Plan::new(NAME, rounds, seed) }
+    let plan = Plan::new(NAME, rounds, seed);
+    Plan { cases, threshold: Span(10_000), time_limit: Some(TIME_LIMIT), ..plan }
 }
 
 /// A request for rounds of such a length.
