@@ -4,22 +4,33 @@ use super::console::{layout, print_report, print_text};
 use super::{CommandError, Exit};
 use crate::cli::{Display, Typed};
 use crate::pattern::registry;
+use crate::record::schema::Record;
 use crate::record::{RunDirectory, SampleReader};
 use crate::report::{html, table};
 use crate::run::recovered;
 use crate::view::byte_rate;
+use std::path::Path;
 
 /// Completes a directory that a run left under a hidden name, and lets it appear.
 pub fn recover(typed: &Typed) -> Result<Exit, CommandError> {
     let display = Display::of(&typed.given);
     byte_rate::choose(display.unit);
-    let (writer, saved) = RunDirectory::recover(&typed.path("DIR"))?;
+    let dir = typed.path("DIR");
+    if let Some((record, kept)) = RunDirectory::recover_complete(&dir)? {
+        return shown(&record, &kept, &display);
+    }
+    let (writer, saved) = RunDirectory::recover(&dir)?;
     let samples = writer.samples_file();
     let record = recovered::record(saved, SampleReader::open(&samples)?)?;
     let reader = SampleReader::open(&samples)?;
     let page = |record: &_| html::render(record, &registry::views(), reader);
     let kept = writer.finish(&record, page)?;
-    let text = table::report(&record, &registry::views(), &layout(&display));
+    shown(&record, &kept, &display)
+}
+
+/// Prints a record and where it is.
+fn shown(record: &Record, kept: &Path, display: &Display) -> Result<Exit, CommandError> {
+    let text = table::report(record, &registry::views(), &layout(display));
     print_report(&text, display.color)?;
     print_text(&format!("kept in {}\n", kept.display()))
 }

@@ -9,6 +9,7 @@ use wiregauge_figures::record::journal::{Saved, SavedRound};
 use wiregauge_figures::record::schema::{Counts, Figure, Record, RecordedWarning, Run};
 use wiregauge_sample::RoundSamples;
 use wiregauge_stats::metric::durations;
+use wiregauge_stats::rate::again;
 use wiregauge_stats::{KnownError, Metric, summarize};
 
 /// Durations of each metric, a vector a round.
@@ -20,7 +21,7 @@ pub fn record(
     saved: Saved,
     samples: impl Iterator<Item = Result<RoundSamples, RecordError>>,
 ) -> Result<Record, RecordError> {
-    let Saved { mut record, rounds } = saved;
+    let Saved { mut record, rounds, damaged } = saved;
     let series = series_of_runs(record.runs.len(), &rounds, samples)?;
     record.finished = rounds.last().map_or(String::new(), |saved| saved.at.clone());
     record.complete = false;
@@ -29,14 +30,50 @@ pub fn record(
          rounds",
         rounds.len()
     ));
+    record.faults.extend(left_out(&record.runs, &damaged));
     let planned = take_all(&mut record.runs, record.plan.rounds.least, rounds);
     let threshold_ns = record.plan.threshold.0 as f64;
     for ((run, series), planned) in record.runs.iter_mut().zip(&series).zip(planned) {
+        if damaged.iter().any(|(number, _)| *number == run.index) {
+            leave_out_of_rates(run);
+        }
         if let Some(fault) = finish(run, series, threshold_ns, planned) {
             record.faults.push(fault);
         }
     }
     Ok(super::warnings::under_quota(super::impact::completed(record)))
+}
+
+/// Most rounds that the sentence about damaged ones names.
+const MAX_NAMED: usize = 8;
+
+/// Says which rounds are left out since their samples changed, and in which runs; `None`: none is.
+fn left_out(runs: &[Run], damaged: &[(u32, u32)]) -> Option<String> {
+    let mut names = Vec::new();
+    for (run, round) in damaged.iter().take(MAX_NAMED) {
+        let label = runs.get(*run as usize).map_or("an unknown run", |run| &run.label);
+        names.push(format!("round {round} of {label}"));
+    }
+    let more = match damaged.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty()).then(|| {
+        format!(
+            "the samples of {}{more} are not as they were written, since the disk or another \
+             program changed them: these rounds are left out",
+            names.join(", ")
+        )
+    })
+}
+
+/// Computes the rates of a run again, of the rounds that are left. Such a run is not complete.
+fn leave_out_of_rates(run: &mut Run) {
+    for figure in &mut run.rates {
+        figure.rate = again(&figure.rate);
+    }
+    run.complete = false;
+    run.stopped = format!("{} rounds are left whose samples are whole", run.rounds.len());
 }
 
 /// The durations of so many runs, of the metrics that each round has.

@@ -148,6 +148,11 @@ impl<W: Write + Send> SampleWriter<W> {
         Ok((self.file.bytes_written() as u64, footer))
     }
 
+    /// The sink: all of the file but what came since the last [`SampleWriter::save`].
+    pub fn sink(&mut self) -> &mut W {
+        self.file.inner_mut()
+    }
+
     /// Writes the footer and gives the sink back, flushed.
     pub fn finish(self) -> Result<W, RecordError> {
         self.file.into_inner().map_err(|e| told(&self.path, e))

@@ -26,6 +26,14 @@ pub fn mean_rate(rates: &[f64]) -> Rate {
     rate_from(arithmetic(&known), rates.to_vec())
 }
 
+/// Returns a rate whose rounds have changed, by the way from them to it that it had.
+pub fn again(rate: &Rate) -> Rate {
+    match rate.basis {
+        Basis::ArithmeticMean => mean_rate(&rate.rounds),
+        _ => rate_from(typical(&rate.rounds), rate.rounds.clone()),
+    }
+}
+
 fn rate_from(found: Option<Typical>, rounds: Vec<f64>) -> Rate {
     match found {
         Some(Typical { value, interval, basis }) => Rate { value, interval, basis, rounds },

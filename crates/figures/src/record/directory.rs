@@ -4,9 +4,10 @@
 //! that nobody ever sees half a record. `.NAME.partial-PID` is what a killed run leaves.
 
 use super::error::{RecordError, quoted, shown};
-use super::journal::{self, Completed, JOURNAL_FILE, Journal, Saved, SavedRound};
+use super::journal::{self, Completed, JOURNAL_FILE, Journal, Saved, SavedRound, Stored};
 use super::samples::SampleWriter;
-use super::schema::{Record, SCHEMA, VERSION};
+use super::schema::{Record, SCHEMA, SamplesFile, VERSION};
+use super::sealed::Hashed;
 use super::upgrade::upgrade;
 use super::{plausible, sealed};
 use jiff::Timestamp;
@@ -16,6 +17,8 @@ use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::mem;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wiregauge_base::units::Bytes;
 use wiregauge_host::open_file;
@@ -71,39 +74,56 @@ impl RunDirectory {
         hidden.push(format!(".partial-{}", std::process::id()));
         let hidden = parent.join(hidden);
         fs::create_dir(&hidden).map_err(refused)?;
-        let partial = Hidden { path: hidden, is_recoverable: false };
+        let partial = Hidden::open(hidden, false)?;
         let target = path.with_file_name(name);
         let file = partial.path.join(SAMPLES_FILE);
         let sink = File::create_new(&file).map_err(|e| RecordError::writing(&file, e))?;
-        let samples = Some(SampleWriter::new(sink, &file, EPOCH)?);
+        let samples = Some(SampleWriter::new(Hashed::new(sink), &file, EPOCH)?);
         let journal = Some(Journal::create(&partial.path)?);
         let partial = Some(partial);
-        Ok(Writer { parent, partial, target, samples, journal, completed: None, stem: None })
+        Ok(Writer {
+            parent,
+            partial,
+            target,
+            samples,
+            sealed: None,
+            journal,
+            completed: None,
+            stem: None,
+        })
     }
 
     /// Takes over the directory `.NAME.partial-PID` that a run has left, with what it had saved.
     /// The samples are complete then, and [`Writer::finish`] lets the directory appear as NAME.
     pub fn recover(path: &Path) -> Result<(Writer, Saved), RecordError> {
-        let hidden = path.file_name().and_then(|name| name.to_str()).and_then(|name| {
-            name.strip_prefix('.')?.rsplit_once(".partial-").map(|(name, _)| name)
-        });
-        let named = || {
-            let path = shown(path);
-            format!(
-                "{path} is not the directory of an unfinished run: name one such as \
-                 .NAME.partial-PID"
-            )
-        };
-        let target = path.with_file_name(hidden.filter(|name| !name.is_empty()).ok_or_else(named)?);
+        let target = target_of_hidden(path)?;
         let parent = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             Some(parent) => parent.to_path_buf(),
             None => PathBuf::from("."),
         };
         let (saved, completed) = journal::complete(path, &path.join(SAMPLES_FILE), EPOCH)?;
-        let partial = Some(Hidden { path: path.to_path_buf(), is_recoverable: true });
+        let partial = Some(Hidden::open(path.to_path_buf(), true)?);
+        let sealed = Some(completed.sealed.clone());
         let (stem, completed) = (Some(target.clone()), Some(completed));
         let (samples, journal) = (None, None);
-        Ok((Writer { parent, partial, target, samples, journal, completed, stem }, saved))
+        Ok((Writer { parent, partial, target, samples, sealed, journal, completed, stem }, saved))
+    }
+
+    /// Lets the directory `.NAME.partial-PID` appear whose record is complete, since its run failed
+    /// at nothing but that; `None`: it has no such record.
+    pub fn recover_complete(path: &Path) -> Result<Option<(Record, PathBuf)>, RecordError> {
+        let target = target_of_hidden(path)?;
+        let lock = journal::open(path)?;
+        // The record is written after all else.
+        let is_whole = path.join(SAMPLES_FILE).exists();
+        let Some(record) = read_record(path).ok().filter(|_| is_whole) else { return Ok(None) };
+        let kept = appear(path, target.clone(), Some(&target))?;
+        let _ = fs::remove_file(kept.join(JOURNAL_FILE));
+        drop(lock);
+        sync_directory(
+            kept.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        )?;
+        Ok(Some((record, kept)))
     }
 
     /// Prepares `BASE/TIME-NAME`, with `-2`, `-3` ... after it where that is taken.
@@ -127,6 +147,21 @@ impl RunDirectory {
     }
 }
 
+/// The path at which the directory appears that a run has left under a hidden name.
+fn target_of_hidden(path: &Path) -> Result<PathBuf, RecordError> {
+    let hidden = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(|name| name.strip_prefix('.')?.rsplit_once(".partial-").map(|(name, _)| name));
+    let name = hidden.filter(|name| !name.is_empty()).ok_or_else(|| {
+        format!(
+            "{} is not the directory of an unfinished run: name one such as .NAME.partial-PID",
+            shown(path)
+        )
+    })?;
+    Ok(path.with_file_name(name))
+}
+
 /// The path of the run of this number among those of one second and one name.
 fn numbered(stem: &Path, number: u32) -> PathBuf {
     let mut name = stem.as_os_str().to_os_string();
@@ -148,10 +183,40 @@ pub fn default_name(name: &str, started: Timestamp) -> String {
 /// one needs access to every folder above.
 struct Hidden {
     path: PathBuf,
+    /// The directory itself: one that cleans temporary files may rename it.
+    dir: File,
     is_recoverable: bool,
 }
 
 impl Hidden {
+    /// Opens the directory, to find it again wherever it is moved.
+    fn open(path: PathBuf, is_recoverable: bool) -> Result<Hidden, RecordError> {
+        let dir = File::open(&path).map_err(|e| RecordError::writing(&path, e))?;
+        Ok(Hidden { path, dir, is_recoverable })
+    }
+
+    /// Finds the path that the directory has now.
+    fn find(&mut self) -> Result<&Path, RecordError> {
+        let own = self.dir.metadata().map_err(|e| RecordError::writing(&self.path, e))?;
+        let is_here = |path: &Path| {
+            path.metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (own.dev(), own.ino()))
+        };
+        if !is_here(&self.path) {
+            // A thread may have descriptors of its own.
+            let link = format!("/proc/thread-self/fd/{}", self.dir.as_raw_fd());
+            let found = fs::read_link(link).ok().filter(|path| is_here(path));
+            self.path = found.ok_or_else(|| RecordError::Disk {
+                sentence: format!(
+                    "{} was removed while the run went on, so nothing can be kept: name a \
+                     directory that is not cleaned of temporary files (--out)",
+                    shown(&self.path)
+                ),
+                kind: io::ErrorKind::NotFound,
+            })?;
+        }
+        Ok(&self.path)
+    }
+
     /// Leaves it behind when it is dropped.
     fn leave_behind(&mut self) -> &Path {
         self.is_recoverable = true;
@@ -161,8 +226,9 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        if !self.is_recoverable {
-            let _ = fs::remove_dir_all(&self.path);
+        let is_kept = self.is_recoverable;
+        if let Some(path) = self.find().ok().filter(|_| !is_kept) {
+            let _ = fs::remove_dir_all(path);
         }
     }
 }
@@ -175,7 +241,9 @@ pub struct Writer {
     partial: Option<Hidden>,
     target: PathBuf,
     /// `None` when their file is complete, and after an error.
-    samples: Option<SampleWriter<File>>,
+    samples: Option<SampleWriter<Hashed>>,
+    /// Length and hash of what was written to their file, once it is complete.
+    sealed: Option<SamplesFile>,
     /// `None` after an error.
     journal: Option<Journal>,
     /// The samples of a run that is recovered, which are complete.
@@ -198,8 +266,10 @@ impl Writer {
     /// Saves the round whose samples were added last: from now on it can be recovered.
     pub fn save(&mut self, round: &SavedRound) -> Result<(), RecordError> {
         self.write(|writer, dir| {
-            let so_far = writer.samples()?.save()?;
-            writer.journal()?.round(dir, round, so_far)
+            let samples = writer.samples()?;
+            let (bytes, footer) = samples.save()?;
+            let stored = Stored { bytes, footer, sha256: samples.sink().part() };
+            writer.journal()?.round(dir, round, &stored)
         })?;
         self.partial.as_mut().map(Hidden::leave_behind);
         Ok(())
@@ -213,7 +283,7 @@ impl Writer {
         noted.ok().and(partial).map(|partial| partial.path.clone())
     }
 
-    fn samples(&mut self) -> Result<&mut SampleWriter<File>, RecordError> {
+    fn samples(&mut self) -> Result<&mut SampleWriter<Hashed>, RecordError> {
         self.samples.as_mut().ok_or_else(|| given_up(&self.target))
     }
 
@@ -226,14 +296,15 @@ impl Writer {
         &mut self,
         write: impl FnOnce(&mut Writer, &Path) -> Result<T, RecordError>,
     ) -> Result<T, RecordError> {
-        let partial = self.partial.take().ok_or_else(|| given_up(&self.target))?;
-        match write(self, &partial.path) {
+        let mut partial = self.partial.take().ok_or_else(|| given_up(&self.target))?;
+        let found = partial.find().map(Path::to_path_buf).inspect_err(|_| self.give_up());
+        match write(self, &found?) {
             Ok(written) => {
                 self.partial = Some(partial);
                 Ok(written)
             }
             Err(error) => {
-                (self.samples, self.journal) = (None, None);
+                self.give_up();
                 Err(match partial.is_recoverable {
                     true => error.with(&format!(
                         "the rounds before are saved: `wiregauge recover {}` makes their record",
@@ -243,6 +314,11 @@ impl Writer {
                 })
             }
         }
+    }
+
+    /// Closes the files: nothing more is written.
+    fn give_up(&mut self) {
+        (self.samples, self.journal) = (None, None);
     }
 
     /// Where the samples lie until the directory appears.
@@ -258,10 +334,12 @@ impl Writer {
     /// is made from the samples as their readers will see them.
     pub fn close_samples(&mut self) -> Result<PathBuf, RecordError> {
         let samples = self.samples.take().ok_or_else(|| given_up(&self.target))?;
-        self.write(|_, dir| {
-            let file = dir.join(SAMPLES_FILE);
-            samples.finish()?.sync_all().map_err(|e| RecordError::writing(&file, e))?;
-            Ok(file)
+        self.write(|writer, dir| {
+            let path = dir.join(SAMPLES_FILE);
+            let (file, sealed) = samples.finish()?.finish();
+            file.sync_all().map_err(|e| RecordError::writing(&path, e))?;
+            writer.sealed = Some(sealed);
+            Ok(path)
         })
     }
 
@@ -274,36 +352,49 @@ impl Writer {
         if self.samples.is_some() {
             self.close_samples()?;
         }
+        // Where they are by now.
+        self.write(|_, _| Ok(()))?;
         let samples = self.samples_file();
-        let sealed = self
-            .write(|_, _| sealed::read(&samples).map_err(|e| RecordError::writing(&samples, e)))?;
+        let sealed = self.sealed.take().ok_or_else(|| given_up(&self.target))?;
+        if let Err(why) = sealed::check_written(&samples, &sealed) {
+            return Err(self.unreadable(&why));
+        }
         let mut record = Record { samples: Some(sealed), ..record.clone() };
         let json = match readable(&record, &samples) {
             Ok(json) => json,
             Err(why) => {
-                let dir = self.partial.as_mut().map(Hidden::leave_behind);
-                let dir = dir.map(shown).unwrap_or_default();
-                let sentence = format!(
-                    "the record would not be readable ({why}); its samples are kept in {dir}"
-                );
-                return Err(RecordError::Disk { sentence, kind: io::ErrorKind::InvalidData });
+                let why = format!("the record would not be readable ({why})");
+                return Err(self.unreadable(&why));
             }
         };
         record.sha256 = sealed::hash(json.as_bytes());
         let html = page(&record);
         self.write(|writer, dir| {
             writer.put_recovered(dir)?;
-            write_file(&dir.join(RECORD_FILE), json.as_bytes())?;
+            // The record comes last: where it is whole, all is.
             write_file(&dir.join(REPORT_FILE), html.as_bytes())?;
-            sync_directory(dir)?;
-            writer.appear(dir)
+            write_file(&dir.join(RECORD_FILE), json.as_bytes())?;
+            sync_directory(dir)
         })?;
-        // Nothing is left under the hidden name.
-        self.partial.as_mut().map(Hidden::leave_behind);
+        let dir = self.partial.as_mut().map(Hidden::leave_behind).map(Path::to_path_buf);
+        let dir = dir.ok_or_else(|| given_up(&self.target))?;
+        let kept = appear(&dir, mem::take(&mut self.target), self.stem.as_deref())?;
         // All that it says is in the record now; left behind it does no harm.
-        let _ = fs::remove_file(self.target.join(JOURNAL_FILE));
+        let _ = fs::remove_file(kept.join(JOURNAL_FILE));
         sync_directory(&self.parent)?;
-        Ok(mem::take(&mut self.target))
+        Ok(kept)
+    }
+
+    /// Why no record is written, and where the samples stay.
+    fn unreadable(&mut self, why: &str) -> RecordError {
+        let has_rounds = self.partial.as_ref().is_some_and(|partial| partial.is_recoverable);
+        let dir = self.partial.as_mut().map(Hidden::leave_behind).map(shown).unwrap_or_default();
+        let what = if has_rounds && self.completed.is_none() {
+            format!("`wiregauge recover {dir}` makes a record of the rounds that are whole")
+        } else {
+            format!("its samples are kept in {dir}")
+        };
+        RecordError::Disk { sentence: format!("{why}; {what}"), kind: io::ErrorKind::InvalidData }
     }
 
     /// Puts the samples of a recovered run in their place, and removes what the run may have begun
@@ -311,29 +402,41 @@ impl Writer {
     fn put_recovered(&self, dir: &Path) -> Result<(), RecordError> {
         let Some(completed) = &self.completed else { return Ok(()) };
         for file in [RECORD_FILE, REPORT_FILE].map(|name| dir.join(name)) {
-            match fs::remove_file(&file) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(RecordError::writing(&file, e));
-                }
-                _ => {}
-            }
+            journal::remove_if_there(&file).map_err(|e| RecordError::writing(&file, e))?;
         }
         let samples = dir.join(SAMPLES_FILE);
         fs::rename(&completed.path, &samples).map_err(|e| RecordError::writing(&samples, e))
     }
+}
 
-    /// Lets the directory appear. A run that named itself in the second of another counts on.
-    fn appear(&mut self, partial: &Path) -> Result<(), RecordError> {
-        let mut appeared = publish(partial, &self.target);
-        let Some(stem) = &self.stem else { return appeared };
-        for attempt in 2..NAMES_LIMIT {
-            if !matches!(appeared, Err(RecordError::Exists(_))) {
-                break;
-            }
-            self.target = numbered(stem, attempt);
-            appeared = publish(partial, &self.target);
-        }
-        appeared
+/// Lets a directory appear whose record is complete; where. A run that named itself in the second
+/// of another counts on from `stem`.
+fn appear(
+    partial: &Path,
+    mut target: PathBuf,
+    stem: Option<&Path>,
+) -> Result<PathBuf, RecordError> {
+    let mut appeared = publish(partial, &target);
+    for attempt in 2..NAMES_LIMIT {
+        let Some(stem) = stem.filter(|_| matches!(appeared, Err(RecordError::Exists(_)))) else {
+            break;
+        };
+        target = numbered(stem, attempt);
+        appeared = publish(partial, &target);
+    }
+    let dir = shown(partial);
+    let how = format!("the record is complete, and `wiregauge recover {dir}` lets it appear");
+    match appeared {
+        Ok(()) => Ok(target),
+        // Nothing was asked wrongly: there was no such directory when the run began.
+        Err(RecordError::Exists(path)) => Err(RecordError::Disk {
+            sentence: format!(
+                "{} appeared while the run went on, and is never overwritten; {how} as another",
+                shown(&path)
+            ),
+            kind: io::ErrorKind::AlreadyExists,
+        }),
+        Err(other) => Err(other.with(&how)),
     }
 }
 

@@ -4,14 +4,16 @@
 //! A line is added when a round is over and its samples have been handed to the system: it costs no
 //! time of a measurement, and the same for each round. It holds the round as the record will, and
 //! the part of the samples' footer that describes the round's rows, so that a file without its end
-//! can be completed. Each line has a checksum. A last line that a killed process has left in part
-//! does not count; any other that differs from what was written is refused. What a power
-//! failure leaves depends on the file system: only the end of a run waits for the disk.
+//! can be completed, and the hash of these rows as they were written, so that a round whose samples
+//! changed on the disk is left out. Each line has a checksum. A last line that a killed process has
+//! left in part does not count; any other that differs from what was written is refused. What a
+//! power failure leaves depends on the file system: only the end of a run waits for the disk.
 
 use super::error::{RecordError, shown};
 use super::sample_reader::groups_of;
 use super::samples::{footer, properties};
-use super::schema::{RateFigure, Record, RecordedWarning, Round};
+use super::schema::{RateFigure, Record, RecordedWarning, Round, SamplesFile};
+use super::sealed::{Hashed, read_all};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use ring::digest::{Context, SHA256};
@@ -19,7 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use wiregauge_host::{open_file, open_file_to_lock};
 use wiregauge_stats::Metric;
@@ -31,8 +33,8 @@ pub const JOURNAL_FILE: &str = "rounds.jsonl";
 const COMPLETED_FILE: &str = "samples.parquet.recovered";
 /// Longest journal that is read: the longest record, several times.
 const LONGEST: u64 = 256 << 20;
-/// Bytes of a samples' file before its first row.
-const MAGIC: u64 = 4;
+/// First bytes of a samples' file, as of every Parquet file.
+const MAGIC: &[u8] = b"PAR1";
 
 /// A round that is over, and what its run shows so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,8 +65,10 @@ pub struct SavedRound {
 pub struct Saved {
     /// The record without rounds.
     pub record: Record,
-    /// Its rounds, in the order of time.
+    /// Rounds whose samples are as they were written, in the order of time.
     pub rounds: Vec<SavedRound>,
+    /// The run and the number of each round whose samples are not.
+    pub damaged: Vec<(u32, u32)>,
 }
 
 /// A line of the journal.
@@ -83,8 +87,22 @@ struct RoundLine {
     saved: SavedRound,
     /// How long the samples' file was with its rows.
     bytes: u64,
+    /// SHA-256, in hex, of the file's bytes from the end of the round before to this one's; older
+    /// builds wrote none.
+    #[serde(default)]
+    sha256: String,
     /// A footer of its row groups alone, in Base64.
     footer: String,
+}
+
+/// The place of a round's samples in their file.
+pub(super) struct Stored {
+    /// The length of the samples' file with them.
+    pub bytes: u64,
+    /// SHA-256, in hex, of what the file has gained by them.
+    pub sha256: String,
+    /// The footer of their row groups alone.
+    pub footer: Vec<u8>,
 }
 
 /// The journal of a running run. It is locked, so that `recover` refuses it until the run ends.
@@ -108,15 +126,16 @@ impl Journal {
         self.line(dir, &Line::Record(Box::new(record.clone())))
     }
 
-    /// Adds a round, with the length of the samples' file and the footer of its row groups.
+    /// Adds a round and what stores its samples.
     pub(super) fn round(
         &mut self,
         dir: &Path,
         saved: &SavedRound,
-        (bytes, footer): (u64, Vec<u8>),
+        stored: &Stored,
     ) -> Result<(), RecordError> {
-        let footer = BASE64.encode(footer);
-        let line = RoundLine { saved: saved.clone(), bytes, footer };
+        let footer = BASE64.encode(&stored.footer);
+        let sha256 = stored.sha256.clone();
+        let line = RoundLine { saved: saved.clone(), bytes: stored.bytes, sha256, footer };
         self.line(dir, &Line::Round(Box::new(line)))
     }
 
@@ -139,6 +158,8 @@ impl Journal {
 pub(super) struct Completed {
     /// The file.
     pub path: PathBuf,
+    /// Length and hash of the file as it was written.
+    pub sealed: SamplesFile,
     _lock: File,
 }
 
@@ -156,45 +177,125 @@ pub(super) fn complete(
     path: &Path,
     epoch: &str,
 ) -> Result<(Saved, Completed), RecordError> {
-    let (journal, mut lines) = open(dir).and_then(|file| read(dir, file))?;
-    let failed = |source| RecordError::reading(path, source);
+    let (journal, lines) = open(dir).and_then(|file| read(dir, file))?;
+    let is_older = lines.iter().any(|line| line.sha256.is_empty());
+    ensure!(
+        !is_older,
+        "{} was written by an older wiregauge, which kept no checksum of the samples: recover it \
+         with that one",
+        shown(&dir.join(JOURNAL_FILE))
+    );
     // Its target would be another file.
     let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
     ensure!(!is_link, "{} is a symbolic link: put the file itself there", shown(path));
-    let source = open_file(path).map_err(failed)?;
-    let length = source.metadata().map_err(failed)?.len();
-    // After a power failure the file may be shorter than the journal says.
-    let whole = lines.iter().take_while(|line| (MAGIC..=length).contains(&line.bytes)).count();
-    lines.truncate(whole);
-    let Some(last) = lines.last() else {
-        let dir = shown(dir);
-        return Err(RecordError::Refused(format!(
-            "{dir} has no finished round, so there is nothing to recover: delete it"
-        )));
-    };
-    let end = last.bytes;
+    let source = open_file(path).map_err(|e| RecordError::reading(path, e))?;
+    let pieces = pieces(dir, path, &source, &lines)?;
+    let has_any = pieces.iter().any(|piece| piece.is_whole);
+    ensure!(
+        lines.is_empty() || has_any,
+        "the samples in {} are damaged in each of its {} rounds, so nothing was recovered and \
+         nothing changed: restore them from a copy",
+        shown(dir),
+        lines.len()
+    );
+    ensure!(
+        has_any,
+        "{} has no finished round, so there is nothing to recover: delete it",
+        shown(dir)
+    );
     let mut groups = Vec::new();
-    for line in &lines {
+    for line in lines.iter().zip(&pieces).filter(|(_, piece)| piece.is_whole).map(|(line, _)| line)
+    {
         let undecodable = |_| RecordError::samples(path, "its journal is damaged");
         groups.extend(groups_of(path, &BASE64.decode(&line.footer).map_err(undecodable)?)?);
     }
     let footer = footer(&groups, &properties(epoch))
         .map_err(|e| RecordError::samples(path, e.to_string()))?;
-    let completed = Completed { path: dir.join(COMPLETED_FILE), _lock: journal.lock };
-    let write = || {
-        // An attempt that was killed may have left one.
-        match fs::remove_file(&completed.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+    let to = dir.join(COMPLETED_FILE);
+    // An attempt that was killed may have left one.
+    let sealed = remove_if_there(&to).and_then(|()| copy(&source, &pieces, &footer, &to));
+    let sealed = sealed.map_err(|e| RecordError::writing(&to, e))?;
+    let completed = Completed { path: to, sealed, _lock: journal.lock };
+    let mut rounds = Vec::new();
+    let mut damaged = Vec::new();
+    for (line, piece) in lines.into_iter().zip(pieces) {
+        if piece.is_whole {
+            rounds.push(line.saved);
+        } else {
+            damaged.push((line.saved.run, line.saved.round.index));
         }
-        let mut file = File::create_new(&completed.path)?;
-        io::copy(&mut (&source).take(end), &mut file)?;
-        file.write_all(&footer)?;
-        file.sync_all()
-    };
-    write().map_err(|e| RecordError::writing(&completed.path, e))?;
-    let rounds = lines.into_iter().map(|line| line.saved).collect();
-    Ok((Saved { record: journal.record, rounds }, completed))
+    }
+    Ok((Saved { record: journal.record, rounds, damaged }, completed))
+}
+
+/// A round's part of the samples' file.
+struct Piece {
+    bytes: u64,
+    sha256: String,
+    /// Is set where the file still has what was written.
+    is_whole: bool,
+}
+
+/// The pieces of the samples' file that the lines of a journal speak of, in their order.
+fn pieces(
+    dir: &Path,
+    path: &Path,
+    source: &File,
+    lines: &[RoundLine],
+) -> Result<Vec<Piece>, RecordError> {
+    let mut source = source;
+    source.rewind().map_err(|e| RecordError::reading(path, e))?;
+    let mut begin = 0;
+    let mut pieces = Vec::new();
+    for line in lines {
+        let is_rising = line.bytes >= begin.max(MAGIC.len() as u64);
+        ensure!(
+            is_rising,
+            "{} is damaged: its lengths do not rise",
+            shown(&dir.join(JOURNAL_FILE))
+        );
+        let bytes = line.bytes - begin;
+        // After a power failure the file may be shorter than the journal says.
+        let found = read_all(source.take(bytes)).map_err(|e| RecordError::reading(path, e))?;
+        let sha256 = line.sha256.clone();
+        let is_whole = found == SamplesFile { bytes, sha256: sha256.clone() };
+        pieces.push(Piece { bytes, sha256, is_whole });
+        begin = line.bytes;
+    }
+    Ok(pieces)
+}
+
+/// Writes a samples' file of the pieces that are whole, with zeros in the place of the others: row
+/// groups stay where their footers say. Their hashes are compared once more, with what is written.
+fn copy(mut source: &File, pieces: &[Piece], footer: &[u8], to: &Path) -> io::Result<SamplesFile> {
+    let mut file = Hashed::new(File::create_new(to)?);
+    let mut begin = 0;
+    for piece in pieces {
+        let end = begin + piece.bytes;
+        if piece.is_whole {
+            source.seek(SeekFrom::Start(begin))?;
+            io::copy(&mut source.take(piece.bytes), &mut file)?;
+        } else {
+            // The first piece begins with the magic word of the file.
+            let magic = if begin == 0 { MAGIC } else { &[] };
+            file.write_all(magic)?;
+            io::copy(&mut io::repeat(0).take(piece.bytes - magic.len() as u64), &mut file)?;
+        }
+        let is_same = file.part() == piece.sha256 || !piece.is_whole;
+        ensure!(is_same, io::Error::other("the samples changed while they were read: try again"));
+        begin = end;
+    }
+    file.write_all(footer)?;
+    let (file, sealed) = file.finish();
+    file.sync_all()?;
+    Ok(sealed)
+}
+
+pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// A journal that nobody writes, and its record without rounds.
@@ -204,7 +305,7 @@ struct Left {
 }
 
 /// Opens a journal, and locks it: NFS does so only with a file that can be written (flock(2)).
-fn open(dir: &Path) -> Result<File, RecordError> {
+pub(super) fn open(dir: &Path) -> Result<File, RecordError> {
     let path = dir.join(JOURNAL_FILE);
     let file = match open_file_to_lock(&path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {

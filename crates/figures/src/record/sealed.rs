@@ -1,26 +1,72 @@
 //! Verifies that `samples.parquet` is the file that the record was made with.
 //!
 //! The record has the SHA-256 of the whole file, so that no bit of it can change unnoticed. The
-//! format has checksums for each page, but the library that writes it makes none.
+//! format has checksums for each page, but the library that writes it makes none. What is hashed is
+//! what the program writes, never what it reads back: a file that changed on the disk would
+//! otherwise be sealed as it then is.
 
-use super::error::RecordError;
+use super::error::{RecordError, shown};
 use super::sample_reader::SampleReader;
 use super::schema::{Record, SamplesFile};
 use ring::digest::{Context, SHA256, digest};
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::Path;
 use wiregauge_host::open_file;
 
 /// Bytes read at a time.
 const PIECE: usize = 1 << 18;
 
-/// Computes the length and the hash of `samples.parquet`.
-pub(super) fn read(path: &Path) -> io::Result<SamplesFile> {
-    let mut file = open_file(path)?;
-    let (mut context, mut bytes) = (Context::new(&SHA256), 0);
+/// A file that hashes what is written to it.
+pub(super) struct Hashed {
+    file: File,
+    bytes: u64,
+    /// All of it.
+    whole: Context,
+    /// The bytes since the last [`Hashed::part`].
+    part: Context,
+}
+
+impl Hashed {
+    pub(super) fn new(file: File) -> Hashed {
+        Hashed { file, bytes: 0, whole: Context::new(&SHA256), part: Context::new(&SHA256) }
+    }
+
+    /// The SHA-256, in hex, of what was written since the last call.
+    pub(super) fn part(&mut self) -> String {
+        let part = std::mem::replace(&mut self.part, Context::new(&SHA256));
+        hex::encode(part.finish())
+    }
+
+    /// The file, and the length and hash of all that was written to it.
+    pub(super) fn finish(self) -> (File, SamplesFile) {
+        let sha256 = hex::encode(self.whole.finish());
+        (self.file, SamplesFile { bytes: self.bytes, sha256 })
+    }
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        let bytes = bytes.get(..written).unwrap_or(bytes);
+        self.whole.update(bytes);
+        self.part.update(bytes);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Computes the length and the hash of what a reader gives.
+pub(super) fn read_all(mut source: impl Read) -> io::Result<SamplesFile> {
+    let mut context = Context::new(&SHA256);
+    let mut bytes = 0;
     let mut piece = vec![0; PIECE];
     loop {
-        match file.read(&mut piece)? {
+        match source.read(&mut piece)? {
             0 => break,
             length => {
                 context.update(&piece[..length]);
@@ -29,6 +75,33 @@ pub(super) fn read(path: &Path) -> io::Result<SamplesFile> {
         }
     }
     Ok(SamplesFile { bytes, sha256: hex::encode(context.finish()) })
+}
+
+/// Finds out in what `samples.parquet` differs from the file that was written. The length comes
+/// first: hashing a file that is longer than any run makes it would take long.
+fn difference(path: &Path, written: &SamplesFile) -> Result<Option<String>, RecordError> {
+    let failed = |e| RecordError::reading(path, e);
+    let file = open_file(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    if length != written.bytes {
+        let said = written.bytes;
+        return Ok(Some(format!("it has {length} bytes, but {said} in record.json")));
+    }
+    // The file may grow while it is read.
+    let found = read_all(file.take(written.bytes + 1)).map_err(failed)?;
+    let differs = "its SHA-256 is not the one in record.json, so one of the two files was replaced";
+    Ok((found != *written).then(|| differs.to_string()))
+}
+
+/// Checks that the file of a run that has just ended holds what the run has written.
+pub(super) fn check_written(path: &Path, written: &SamplesFile) -> Result<(), String> {
+    let difference = difference(path, written).map_err(|e| e.to_string())?;
+    ensure!(
+        difference.is_none(),
+        "{} is not as it was written: the disk or another program changed it",
+        shown(path)
+    );
+    Ok(())
 }
 
 /// The SHA-256 of a text in hexadecimal digits.
@@ -45,10 +118,8 @@ pub(super) fn check(path: &Path, record: &Record) -> Result<(), RecordError> {
         return Ok(());
     }
     if let Some(written) = &record.samples {
-        let found = read(path).map_err(|e| RecordError::reading(path, e))?;
-        let differs =
-            "its SHA-256 is not the one in record.json, so one of the two files was replaced";
-        ensure!(found == *written, RecordError::samples(path, differs));
+        let difference = difference(path, written)?;
+        difference.map_or(Ok(()), |why| Err(RecordError::samples(path, why)))?;
     }
     check_rows(path, record)
 }
