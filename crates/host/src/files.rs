@@ -2,6 +2,7 @@
 //!
 //! Opening a FIFO waits for a writer, and reading a device may wait or never end; both are refused.
 
+use crate::descriptors::most_descriptors;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -21,9 +22,25 @@ pub fn open_file_to_lock(path: &Path) -> io::Result<File> {
 fn open_plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     check_kind(&fs::metadata(path)?)?;
     // Another may have taken its place meanwhile: O_NONBLOCK keeps a FIFO from waiting.
-    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path).map_err(named_limit)?;
     check_kind(&file.metadata()?)?;
     Ok(file)
+}
+
+/// Returns the error with a sentence that names the limit, where it is one of file descriptors: it
+/// says nothing of the file.
+pub fn named_limit(error: io::Error) -> io::Error {
+    let sentence = match error.raw_os_error() {
+        Some(libc::EMFILE) => format!(
+            "this process has as many files open as it may, {}: raise the limit (ulimit -n)",
+            most_descriptors()
+        ),
+        Some(libc::ENFILE) => "this host has as many files open as it may: close some, or raise \
+                               the limit (sysctl fs.file-max)"
+            .to_owned(),
+        _ => return error,
+    };
+    io::Error::new(error.kind(), sentence)
 }
 
 fn check_kind(found: &fs::Metadata) -> io::Result<()> {
@@ -69,6 +86,14 @@ mod tests {
         assert_eq!(refused(&fifo), "it is a FIFO and not a plain file");
         assert_eq!(refused(Path::new("/dev/zero")), "it is a device and not a plain file");
         assert_eq!(refused(folder.path()), "it is a directory and not a plain file");
+    }
+
+    #[test]
+    fn a_limit_of_descriptors_is_named_and_other_errors_stay() {
+        let named = |number| named_limit(io::Error::from_raw_os_error(number)).to_string();
+        assert!(named(libc::EMFILE).contains("raise the limit (ulimit -n)"));
+        assert!(named(libc::ENFILE).contains("fs.file-max"));
+        assert!(named(libc::ENOENT).contains("No such file"));
     }
 
     #[test]

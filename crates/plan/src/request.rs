@@ -17,6 +17,9 @@ pub use wiregauge_base::options::{UsageError, refuse, refuse_found};
 
 /// Most messages of one round: their samples are all kept, 640 MB of memory for each role.
 pub const MOST_COUNT: u64 = 16_000_000;
+/// Most rows of one round in `samples.parquet`, of all its threads, the warm-up included: a reader
+/// holds a round, 64 bytes a row, so less than 1 GiB.
+pub const MAX_ROUND_ROWS: u64 = 1 << 24;
 /// Most rounds.
 pub const MOST_ROUNDS: u32 = 1000;
 /// Most messages posted and not completed.
@@ -127,6 +130,7 @@ impl Request {
         let CasesSoFar { cases, concurrent } = so_far;
         self.check_ranks(&cases, &concurrent)?;
         check_endless(&cases)?;
+        cases.iter().try_for_each(check_rows)?;
         check_cpus(&self.cpus, &cases)?;
         Ok(Plan {
             cases,
@@ -346,6 +350,23 @@ impl<P, S> Case<P, S> {
         let most = share.map_or(WARMUP_TIME, |share| share.min(WARMUP_TIME));
         (!self.exact_warmup).then_some(most)
     }
+}
+
+/// Refuses a round whose rows would be more than its file may hold. Of clients on several hosts
+/// later messages go into a histogram.
+fn check_rows(case: &Case) -> Result<(), UsageError> {
+    let Some(count) = case.bound.count else { return Ok(()) };
+    let Case { warmup, .. } = *case;
+    let threads = case.threads();
+    let of_thread = count.saturating_add(warmup) / case.profile().stride.max(1);
+    let rows = of_thread.saturating_mul(threads.into());
+    let fits = rows <= MAX_ROUND_ROWS || case.topology.has_several_clients();
+    ensure!(
+        fits,
+        "{count} messages and {warmup} of warm-up in each of {threads} threads exceed the limit of \
+         {MAX_ROUND_ROWS} samples per round: use fewer (--count, --warmup)"
+    );
+    Ok(())
 }
 
 /// Refuses what could not run until the user ends it.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use wiregauge_host::named_limit;
 use wiregauge_plan::written::one_line;
 
 /// Why a run directory could not be written or read.
@@ -47,6 +48,7 @@ impl From<String> for RecordError {
 impl RecordError {
     /// What the system said while `path` was written; a full disk has a sentence of its own.
     pub fn writing(path: &Path, source: io::Error) -> RecordError {
+        let source = named_limit(source);
         let (path, kind) = (shown(path), source.kind());
         let sentence = match kind {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
@@ -69,7 +71,16 @@ impl RecordError {
 
     /// What the system said while `path` was read.
     pub fn reading(path: &Path, source: io::Error) -> RecordError {
-        RecordError::Refused(format!("reading {}: {source}", shown(path)))
+        RecordError::Refused(format!("reading {}: {}", shown(path), named_limit(source)))
+    }
+
+    /// A `samples.parquet` without a byte: nothing of it is damaged, and the figures are elsewhere.
+    pub fn empty_samples(path: &Path) -> RecordError {
+        RecordError::Refused(format!(
+            "{path} is empty: restore it from a copy, or remove it, since the figures stand in \
+             record.json",
+            path = shown(path)
+        ))
     }
 
     /// A damaged or foreign `samples.parquet`.

@@ -5,7 +5,7 @@
 //! column lies, and each page's size when it is unpacked.
 
 use crate::error::{RecordError, quoted};
-use crate::samples::{COLUMNS, GROUP_ROWS, GROUPS, ROUND_ROWS, SCHEMA, VERSION, schema};
+use crate::samples::{COLUMNS, GROUP_ROWS, GROUPS, MAX_ROUND_ROWS, SCHEMA, VERSION, schema};
 use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
@@ -14,6 +14,7 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMe
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use std::collections::BTreeMap;
+
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,7 +69,16 @@ impl SampleReader {
             let (round, count) = decode(&self.path, read)?;
             *rows.entry(round).or_default() += count;
         }
-        Ok(rows)
+        match rows.iter().find(|(_, rows)| **rows > MAX_ROUND_ROWS) {
+            None => Ok(rows),
+            Some(((run, round), rows)) => Err(RecordError::samples(
+                &self.path,
+                format!(
+                    "round {round} of run {run} has {rows} rows, more than the {MAX_ROUND_ROWS} \
+                     that a round may have"
+                ),
+            )),
+        }
     }
 
     /// A part of a round: one row group. The memory is bounded by [`GROUP_ROWS`].
@@ -90,7 +100,7 @@ impl SampleReader {
     }
 }
 
-/// The rounds, each whole: the memory is bounded by [`ROUND_ROWS`].
+/// The rounds, each whole: the memory is bounded by [`MAX_ROUND_ROWS`].
 ///
 /// A round without samples has left no row and does not come. After an error there is nothing
 /// more.
@@ -112,9 +122,9 @@ impl Iterator for SampleReader {
                 self.ahead = Some(part);
                 return Some(Ok(round));
             }
-            if (round.samples.len() + part.samples.len()) as u64 > ROUND_ROWS {
+            if (round.samples.len() + part.samples.len()) as u64 > MAX_ROUND_ROWS {
                 self.next = usize::MAX;
-                let why = format!("a round has more than {ROUND_ROWS} rows");
+                let why = format!("a round has more than {MAX_ROUND_ROWS} rows");
                 return Some(Err(RecordError::samples(&self.path, why)));
             }
             round.samples.extend_from_slice(&part.samples);
@@ -134,9 +144,19 @@ fn decode<T>(
 ) -> Result<T, RecordError> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(e)) => Err(RecordError::samples(path, quoted(&e.to_string()))),
+        // A refusal of the system says nothing of the file.
+        Ok(Err(e)) => Err(match refusal(&e) {
+            Some(number) => RecordError::reading(path, io::Error::from_raw_os_error(number)),
+            None => RecordError::samples(path, quoted(&e.to_string())),
+        }),
         Err(_) => Err(RecordError::samples(path, "it is damaged and cannot be decoded")),
     }
+}
+
+/// Returns the system's number of an error that it has given.
+fn refusal(error: &ParquetError) -> Option<i32> {
+    let ParquetError::External(inner) = error else { return None };
+    inner.downcast_ref::<io::Error>()?.raw_os_error()
 }
 
 /// The row groups that a footer describes, which stands alone.
@@ -151,6 +171,7 @@ pub fn groups_of(path: &Path, footer: &[u8]) -> Result<Vec<RowGroupMetaData>, Re
 fn check_footer(path: &Path, file: &Guarded) -> Result<(), RecordError> {
     let failed = |source| RecordError::reading(path, source);
     let wrong = |why: String| RecordError::samples(path, why);
+    ensure!(file.length > 0, RecordError::empty_samples(path));
     let short = || format!("it has {} bytes, too few for a Parquet file", file.length);
     ensure!(file.length >= SHORTEST, wrong(short()));
     let mut tail = [0; TAIL as usize];

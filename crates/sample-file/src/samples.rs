@@ -40,8 +40,7 @@ pub const COLUMNS: [&str; 11] = [
 
 /// Most rows of a row group: a reader holds about 100 bytes a row while it decodes, so 100 MiB.
 pub const GROUP_ROWS: usize = 1 << 20;
-/// Most rows of one round: a reader holds a round, 64 bytes a row, so less than 1 GiB.
-pub const ROUND_ROWS: u64 = 1 << 24;
+pub use wiregauge_plan::request::MAX_ROUND_ROWS;
 /// Most row groups of a file: the footer describes each in about 1 KiB, and readers hold it whole.
 pub const GROUPS: usize = 1 << 13;
 /// What a row takes on disk at most: its plain size, 11 columns of 4 or 8 bytes and their levels,
@@ -120,7 +119,7 @@ impl<W: Write + Send> SampleWriter<W> {
     /// Adds a round. One without samples leaves no row.
     pub fn append(&mut self, round: &RoundSamples) -> Result<(), RecordError> {
         let count = round.samples.len();
-        within("the number of samples of a round", count as u64, ROUND_ROWS)?;
+        within("the number of samples of a round", count as u64, MAX_ROUND_ROWS)?;
         let groups = self.file.flushed_row_groups().len() + count.div_ceil(GROUP_ROWS);
         within("the number of rounds", groups as u64, GROUPS as u64)?;
         let run = int32("the number of a run", round.run)?;

@@ -6,7 +6,7 @@
 
 use crate::Flags;
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::MemfdFlags;
+use rustix::fs::{MemfdFlags, SealFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -85,6 +85,10 @@ pub fn bin_middle(bin: usize) -> f64 {
     }
 }
 
+/// Seals of memory whose size stays: touching what a mapping has lost would be a SIGBUS, and any
+/// process of this user can open the memory and resize it otherwise (memfd_create(2)).
+const OF_FIXED_SIZE: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+
 /// Bytes of the header: a page, so that the rows begin on one.
 const HEADER_BYTES: usize = 4096;
 
@@ -98,8 +102,10 @@ pub struct Arena {
 impl Arena {
     /// Creates one for `rows` rows (controller).
     pub fn create(rows: usize) -> io::Result<Arena> {
-        let file = rustix::fs::memfd_create("wiregauge-samples", MemfdFlags::CLOEXEC)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create("wiregauge-samples", flags)?;
         rustix::fs::ftruncate(&file, Self::bytes_for(rows) as u64)?;
+        rustix::fs::fcntl_add_seals(&file, OF_FIXED_SIZE | SealFlags::SEAL)?;
         Self::map(file, rows, &mut MmapOptions::new())
     }
 
@@ -112,7 +118,9 @@ impl Arena {
     pub fn open(path: &Path) -> io::Result<Arena> {
         let file = File::options().read(true).write(true).open(path)?;
         let bytes = file.metadata()?.len() as usize;
-        if bytes < HEADER_BYTES {
+        // Who has no seals is no memory of this kind, or one that may shrink under the mapping.
+        let seals = rustix::fs::fcntl_get_seals(&file).unwrap_or(SealFlags::empty());
+        if bytes < HEADER_BYTES || !seals.contains(OF_FIXED_SIZE) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no sample memory"));
         }
         let rows = (bytes - HEADER_BYTES) / size_of::<Row>();
@@ -250,5 +258,30 @@ mod tests {
             let created = Arena::create(rows).unwrap();
             assert_eq!(Arena::open(&created.path()).unwrap().capacity(), rows);
         }
+    }
+
+    #[test]
+    fn no_process_can_resize_it_or_take_the_seals_away() {
+        let created = Arena::create(100).unwrap();
+        let other = File::options().read(true).write(true).open(created.path()).unwrap();
+        for bytes in [0, 1, Arena::bytes_for(99), Arena::bytes_for(101)] {
+            let error = other.set_len(bytes as u64).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{bytes}");
+        }
+        assert!(rustix::fs::fcntl_add_seals(&other, SealFlags::WRITE).is_err());
+        assert_eq!(other.metadata().unwrap().len(), Arena::bytes_for(100) as u64);
+    }
+
+    #[test]
+    fn memory_that_could_shrink_is_not_opened() {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create("unsealed", flags).unwrap();
+        rustix::fs::ftruncate(&file, Arena::bytes_for(10) as u64).unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        assert!(Arena::open(&path).is_err(), "without seals");
+        rustix::fs::fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+        assert!(Arena::open(&path).is_err(), "it may still shrink");
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
+        assert_eq!(Arena::open(&path).unwrap().capacity(), 10);
     }
 }

@@ -73,7 +73,7 @@ fn what_a_run_has_not_left_is_refused() {
     for (name, journal, says) in [
         ("run", None, "is not the directory of an unfinished run"),
         (".run.partial-1", None, "it has no rounds.jsonl"),
-        (".run.partial-2", Some(""), "its first line is not a record"),
+        (".run.partial-2", Some(""), "is empty, since the run ended before its first round"),
         (".run.partial-3", Some("{\"record\":{}}\n"), "is damaged in line 1"),
         (".run.partial-4", Some("{\"record\":{}}"), "its first line is not a record"),
     ] {

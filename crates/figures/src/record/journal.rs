@@ -363,8 +363,15 @@ fn read(dir: &Path, file: File) -> Result<(Left, Vec<RoundLine>), RecordError> {
             Line::Clock(fault) => clock = Some(fault),
         }
     }
-    let damaged = || format!("{} is damaged: its first line is not a record", shown(&path));
-    let record = record.ok_or_else(damaged)?;
+    let is_empty = file.metadata().is_ok_and(|meta| meta.len() == 0);
+    let record = record.ok_or_else(|| {
+        let (path, dir) = (shown(&path), shown(dir));
+        if is_empty {
+            format!("{path} is empty, since the run ended before its first round: delete {dir}")
+        } else {
+            format!("{path} is damaged: its first line is not a record")
+        }
+    })?;
     ensure!(
         clock.is_none(),
         "the times in {} are wrong, so no record is made of them: {}",

@@ -83,6 +83,7 @@ fn difference(path: &Path, written: &SamplesFile) -> Result<Option<String>, Reco
     let failed = |e| RecordError::reading(path, e);
     let file = open_file(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
+    ensure!(length > 0 || written.bytes == 0, RecordError::empty_samples(path));
     if length != written.bytes {
         let said = written.bytes;
         return Ok(Some(format!("it has {length} bytes, but {said} in record.json")));

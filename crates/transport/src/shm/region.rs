@@ -6,7 +6,7 @@ use crate::{Result, Setup, SetupError, Traffic};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::{FallocateFlags, MemfdFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -30,6 +30,10 @@ const LINES_FETCHED: usize = 5;
 const APART: usize = 2 * LINE;
 /// The words before the rings: taken x 2, doorbell x 2.
 const HEADER: usize = 4096;
+
+/// Seals of memory whose size stays: any process of this user can open it through `/proc`
+/// (memfd_create(2)).
+const OF_FIXED_SIZE: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 
 /// The sizes that both ends derive from the same setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,13 +114,16 @@ impl Region {
     /// Makes it.
     pub fn create(layout: Layout) -> Result<Arc<Region>> {
         let failed = || SetupError::system("making the shared memory".to_string());
-        let flags = MemfdFlags::CLOEXEC;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("wiregauge-ring", flags).map_err(failed())?;
         let bytes = layout.total_bytes() as u64;
         rustix::fs::ftruncate(&file, bytes).map_err(failed())?;
         // A size alone is a promise: where memory is short its first touch would be a SIGBUS.
         let all = || rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes);
         rustix::io::retry_on_intr(all).map_err(failed())?;
+        // A process of this user that resized it would end both ends by SIGBUS.
+        let seals = OF_FIXED_SIZE | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&file, seals).map_err(failed())?;
         let region = Self::map(&file, layout)?;
         Ok(Arc::new(Region { file: Some(file), ..region }))
     }
@@ -137,6 +144,12 @@ impl Region {
         ensure!(is_descriptor, SetupError::Address);
         let failed = || SetupError::system(format!("opening the shared memory {path}"));
         let file = File::options().read(true).write(true).open(path).map_err(failed())?;
+        let seals = rustix::fs::fcntl_get_seals(&file).unwrap_or(SealFlags::empty());
+        if !seals.contains(OF_FIXED_SIZE) {
+            return Err(SetupError::Refused(format!(
+                "the shared memory {path} can be resized, so it is not what the other end makes"
+            )));
+        }
         let size = file.metadata().map_err(failed())?.len() as usize;
         if size != layout.total_bytes() {
             return Err(SetupError::Refused(format!(
@@ -391,6 +404,22 @@ mod tests {
         let path = made.path();
         drop(made);
         assert!(Region::adopt(&path, layout).is_err());
+    }
+
+    #[test]
+    fn no_process_can_resize_it_and_what_can_be_resized_is_refused() {
+        let layout = Layout::of_stream(64);
+        let made = Region::create(layout).unwrap();
+        let other = File::options().read(true).write(true).open(made.path()).unwrap();
+        for bytes in [0, layout.total_bytes() - 1, layout.total_bytes() + 1] {
+            let error = other.set_len(bytes as u64).unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{bytes}");
+        }
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let unsealed = rustix::fs::memfd_create("unsealed", flags).unwrap();
+        rustix::fs::ftruncate(&unsealed, layout.total_bytes() as u64).unwrap();
+        let path = format!("/proc/{}/fd/{}", std::process::id(), unsealed.as_raw_fd());
+        assert!(matches!(Region::adopt(&path, layout), Err(SetupError::Refused(_))));
     }
 
     #[test]
