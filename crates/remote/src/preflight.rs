@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
+use wiregauge_base::threads;
 use wiregauge_host::Family;
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_measure::control::frame::FrameError;
@@ -72,10 +73,14 @@ pub fn try_paths(
         std::thread::scope(|scope| {
             let threads: Vec<_> = some
                 .iter()
-                .map(|end| scope.spawn(move || OpenEnd::new(end, cookie, interrupted)))
+                .map(|end| {
+                    threads::spawn_scoped("open an end of the pre-flight", scope, move || {
+                        OpenEnd::new(end, cookie, interrupted)
+                    })
+                })
                 .collect();
             open.extend(threads.into_iter().map(|thread| {
-                thread.join().unwrap_or_else(|_| {
+                thread?.join().unwrap_or_else(|_| {
                     Err(Fault::new("opening an end of the pre-flight panicked"))
                 })
             }));

@@ -260,7 +260,7 @@ fn serve_other(first: ToAgent, output: &mut impl io::Write) -> Result<(), AgentE
         }
         ToAgent::OpenPath(task) => {
             let (says, _) = mpsc::channel();
-            preflight::serve(*task, &listen(Vec::new(), Duration::ZERO, says), output)
+            preflight::serve(*task, &listen(Vec::new(), Duration::ZERO, says)?, output)
         }
         _ => Err(FrameError::Closed.into()),
     }
