@@ -55,7 +55,7 @@ pub use descriptors::{
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory, TOOL_VERSION, available_memory, boot};
 pub use files::{named_limit, open_file, open_file_to_lock, read_file, read_text};
-pub use memory::{lock, touch};
+pub use memory::{lock, prefault, touch};
 pub use net_counters::NetCounters;
 pub use network::{Interface, sysctls};
 pub use noise::{Noise, observe, spin};
@@ -63,7 +63,7 @@ pub use processor::{CpuState, IdleState, Node, Processor};
 pub use rdma::{RdmaLink, RdmaPort, active_rdma_ports, rdma_file, rdma_links, rdma_node};
 pub use tcp_sampler::{Owner, TcpEvent, TcpEventKind, TcpSampler};
 pub use tree::{Tree, parse_cpus, value_of};
-pub use usage::ResourceUse;
+pub use usage::{ResourceUse, major_faults, now_and_asleep};
 pub use wiregauge_base::units::format_cpus;
 
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What was used so far; the difference of two says what was used between them (getrusage).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,6 +74,38 @@ impl ResourceUse {
             page_faults: count(a.page_faults, b.page_faults),
         }
     }
+}
+
+/// Returns how many page faults of the calling thread were served from a device so far.
+pub fn major_faults() -> u64 {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD);
+    usage.ok().and_then(|usage| u64::try_from(usage.major_page_faults()).ok()).unwrap_or(0)
+}
+
+/// Readings of the clocks that are further apart are taken again ...
+const MAX_APART: Duration = Duration::from_millis(1);
+/// ... but no more often than this: a machine on which each pair is interrupted shows what it can.
+const MAX_READINGS: u32 = 5;
+
+/// Returns the time since the machine was started without that in which it slept, and that, which
+/// is known to [`MAX_APART`].
+pub fn now_and_asleep() -> (Duration, Duration) {
+    let mut now = time_by(ClockId::Monotonic);
+    let mut with_sleep = time_by(ClockId::Boottime);
+    for _ in 1..MAX_READINGS {
+        let before = std::mem::replace(&mut now, time_by(ClockId::Monotonic));
+        if now.saturating_sub(before) <= MAX_APART {
+            return (now, with_sleep.saturating_sub(before));
+        }
+        with_sleep = time_by(ClockId::Boottime);
+    }
+    (now, with_sleep.saturating_sub(now))
+}
+
+/// Reads a clock.
+fn time_by(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
 }
 
 /// The second number of /proc/thread-self/schedstat (Documentation/scheduler/sched-stats.rst): time

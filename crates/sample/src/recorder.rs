@@ -120,7 +120,8 @@ impl<'a> Recorder<'a> {
             warmup,
             arrived: 0,
             highest: 0,
-            beyond: live.map(|live| [live.clone(), live.clone(), live]),
+            // Copies are written as a whole, so that no first sample in a bin is a page fault.
+            beyond: live.map(|live| std::array::from_fn(|_| live.clone())),
             pool: PoolUse::default(),
             seen: MessageCounts::default(),
         }

@@ -251,9 +251,9 @@ impl RoleRunner {
         let (case, assignment) = (&*self.case, &*self.assignment);
         let pinned = self.pin();
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
-        // After that: the main thread gets this memory when the round is over, and closes it.
+        // The main thread gets this memory when the round is over, and closes it.
         let own_descriptors = self.takes_own_descriptors();
-        let locked = wiregauge_host::lock(arena.writer().0);
+        let locked = hold(&mut arena);
         let claims = self.claims();
         let context = self.context(&time, arena.capacity() as u64);
         let (plan, mut role_loop) = context.prepare(self.pattern)?;
@@ -391,7 +391,10 @@ impl RoleRunner {
         let addresses = openings.iter().map(|opening| opening.address.clone()).collect();
         self.report(ThreadReport::Opened(addresses));
         let Ok(ThreadCommand::Connect(others)) = self.commands.recv() else { return Ok(None) };
-        Ok(Some(Connections::connect(case, openings, &others)?))
+        let connections = Connections::connect(case, openings, &others)?;
+        // All libraries of the transport are loaded by now.
+        wiregauge_host::prefault();
+        Ok(Some(connections))
     }
 
     /// What says when to send; made by the thread that waits for it. Each thread may
@@ -468,6 +471,14 @@ impl RoleRunner {
         started.map_err(unable("--stamp-send"))?;
         Ok(Some(Stamping(Arc::clone(stamper))))
     }
+}
+
+/// Touches sample memory, and locks it where that is allowed: it is there all the same. Nobody else
+/// writes rows before the round.
+fn hold(arena: &mut Arena) -> Result<(), String> {
+    let rows = arena.writer().0;
+    wiregauge_host::touch(rows);
+    wiregauge_host::lock(rows)
 }
 
 /// Returns the counters of this host's network that moved since.

@@ -56,7 +56,7 @@ pub enum ForVerbs {
 pub trait CompiledOverSet {
     /// Runs it over these.
     fn run<E: Endpoint, C: Clock>(
-        &self,
+        &mut self,
         context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
     ) -> Ended;
 }
@@ -126,7 +126,7 @@ fn run_apart<E: Endpoint, L: Compiled>(
 /// Runs a loop in the copy that is compiled for these endpoints and this clock.
 pub fn run_over_set<L: CompiledOverSet>(
     mut context: AnyContext<'_, '_, EndpointSet<Box<dyn Endpoint>>>,
-    measured: &L,
+    measured: &mut L,
 ) -> Ended {
     let ended = match context.clock {
         AnyClock::Tsc => run_set_apart::<ShmEndpoint, L>(&mut context, measured),
@@ -138,7 +138,7 @@ pub fn run_over_set<L: CompiledOverSet>(
 /// Runs a loop where all endpoints are an `E`.
 fn run_set_apart<E: Endpoint, L: CompiledOverSet>(
     context: &mut AnyContext<'_, '_, EndpointSet<Box<dyn Endpoint>>>,
-    measured: &L,
+    measured: &mut L,
 ) -> Option<Ended> {
     let mut typed = context.endpoint.take_typed::<E>()?;
     let ended = measured.run(with!(context, &mut typed, context.waiter, Tsc));

@@ -32,6 +32,7 @@ impl PatternExecution for Collective {
         Ok(Box::new(Rank {
             ranks: case.topology.ranks.len() as u32,
             own: None,
+            work: loops::work(),
             plan: RankPlan {
                 spec,
                 size: if spec.operation.has_payload() { case.size.0 as usize } else { 0 },
@@ -54,6 +55,8 @@ pub fn warmup(case: &Case) -> Span {
 struct Rank {
     ranks: u32,
     own: Option<Box<dyn CollectiveRank>>,
+    /// Numbers that it computes with, written before it begins.
+    work: Box<[u64]>,
     plan: RankPlan,
 }
 
@@ -80,7 +83,7 @@ impl RoleLoop for Rank {
 
     fn run(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
         match &mut self.own {
-            Some(own) => loops::rank(&self.plan, &mut **own, context),
+            Some(own) => loops::rank(&self.plan, &mut **own, &mut self.work, context),
             None => Ended::Closed,
         }
     }

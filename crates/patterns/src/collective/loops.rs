@@ -39,6 +39,11 @@ pub struct RankPlan {
     pub yields: bool,
 }
 
+/// Returns the numbers that a rank computes with.
+pub fn work() -> Box<[u64]> {
+    (0..(WORK_BYTES / 8) as u64).collect()
+}
+
 impl RankPlan {
     /// Common time of a reading: nanoseconds since the begin.
     fn since_begin(&self, at: Ticks) -> i64 {
@@ -83,13 +88,14 @@ struct Running<'a, 'm, C> {
     /// ranks the slowest.
     took_ns: i64,
     usual_ns: f64,
-    work: Box<[u64]>,
+    work: &'a mut [u64],
 }
 
 /// Runs a rank.
 pub fn rank(
     plan: &RankPlan,
     own: &mut dyn CollectiveRank,
+    work: &mut [u64],
     context: AnyContext<'_, '_, Endpoints>,
 ) -> Ended {
     let LoopContext { clock, gate, plan: bounds, recorder, .. } = context;
@@ -104,7 +110,6 @@ pub fn rank(
         number: 0,
         size: plan.size,
     };
-    let work = (0..(WORK_BYTES / 8) as u64).collect();
     let (agreement_ns, took_ns, usual_ns) = (LEAST_LEAD_NS, 0, 0.0);
     let mut running =
         Running { plan, own, clock, gate, recorder, agreement_ns, took_ns, usual_ns, work };
@@ -353,6 +358,7 @@ mod tests {
         let ended = rank(
             &plan,
             &mut fake,
+            &mut work(),
             LoopContext {
                 endpoint: &mut none,
                 waiter: AnyWaiter::new(Wait::Busy, TickSpan(ADAPTIVE_SPIN.0 as i64)),

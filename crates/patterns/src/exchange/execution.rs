@@ -79,7 +79,7 @@ impl RoleLoop for Node {
 
 impl CompiledOverSet for Node {
     fn run<E: Endpoint, C: Clock>(
-        &self,
+        &mut self,
         context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
     ) -> Ended {
         loops::node(&self.0, context)

@@ -2,7 +2,7 @@
 //! the server's memory.
 
 use super::{Latency, one_sided};
-use crate::load::{Echoed, InTurn, ServerTurns, send_requests};
+use crate::load::{Echoed, InTurn, Outstanding, ServerTurns, send_requests};
 use crate::prelude::*;
 use wiregauge_measure::agent::connections::Endpoints;
 use wiregauge_measure::loops::compiled::{self, AnyContext, CompiledOverSet};
@@ -19,7 +19,10 @@ impl PatternExecution for Latency {
             return Ok(Box::new(RoundTrips(thread.role)));
         }
         plan.window = 1;
-        Ok(Box::new(Several(thread.role)))
+        Ok(Box::new(match thread.role {
+            Role::Client | Role::Node => Several::Client(Outstanding::with_room()),
+            Role::Server => Several::Server,
+        }))
     }
 }
 
@@ -37,7 +40,10 @@ impl Compiled for OneSided {
 }
 
 /// Round trips over several connections, one at a time.
-struct Several(Role);
+enum Several {
+    Client(Outstanding),
+    Server,
+}
 
 impl RoleLoop for Several {
     fn run(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
@@ -47,14 +53,14 @@ impl RoleLoop for Several {
 
 impl CompiledOverSet for Several {
     fn run<E: Endpoint, C: Clock>(
-        &self,
+        &mut self,
         context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
     ) -> Ended {
-        match self.0 {
-            Role::Client | Role::Node => {
-                send_requests(context, |set, _| InTurn::over(set, Echoed), 1)
+        match self {
+            Several::Client(outstanding) => {
+                send_requests(context, |set, _| InTurn::over(set, Echoed), 1, outstanding)
             }
-            Role::Server => echo(context),
+            Several::Server => echo(context),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The roles of requests: a client that sends on a schedule or keeps a number outstanding, and the
 //! server with its table.
 
-use super::client::{self, Clients, OneServer, RequestPath};
+use super::client::{self, Clients, OneServer, Outstanding, RequestPath};
 use super::contents::Objects;
 use super::in_turn::InTurn;
 use super::server::{self, Store};
@@ -35,9 +35,14 @@ impl PatternExecution for Load {
         Ok(match store {
             Some(store) if connections > 1 => Box::new(SharedServer { store }),
             None if connections > 1 => {
-                Box::new(SeveralConnections { clients, objects: spec.objects })
+                let outstanding = Outstanding::with_room();
+                Box::new(SeveralConnections { clients, objects: spec.objects, outstanding })
             }
-            store => Box::new(Requests { spec: Spec { clients, ..spec }, store }),
+            Some(store) => Box::new(Answers { store }),
+            None => Box::new(Requests {
+                spec: Spec { clients, ..spec },
+                outstanding: Outstanding::with_room(),
+            }),
         })
     }
 }
@@ -71,6 +76,7 @@ pub(crate) fn numbered(seed: u64, number: u64) -> u64 {
 struct SeveralConnections {
     clients: u32,
     objects: u64,
+    outstanding: Outstanding,
 }
 
 impl RoleLoop for SeveralConnections {
@@ -81,10 +87,11 @@ impl RoleLoop for SeveralConnections {
 
 impl CompiledOverSet for SeveralConnections {
     fn run<E: Endpoint, C: Clock>(
-        &self,
+        &mut self,
         context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
     ) -> Ended {
-        send_requests(context, |set, _| InTurn::over(set, Objects(self.objects)), self.clients)
+        let SeveralConnections { clients, objects, outstanding } = self;
+        send_requests(context, |set, _| InTurn::over(set, Objects(*objects)), *clients, outstanding)
     }
 }
 
@@ -101,7 +108,7 @@ impl RoleLoop for SharedServer {
 
 impl CompiledOverSet for SharedServer {
     fn run<E: Endpoint, C: Clock>(
-        &self,
+        &mut self,
         context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
     ) -> Ended {
         match self.store.buffers() {
@@ -122,25 +129,39 @@ pub(crate) fn rows_of_requests(case: &Case, role: Role) -> u64 {
     }
 }
 
+/// A client's thread with one connection.
 struct Requests {
     spec: Spec,
-    /// The table, at the server.
-    store: Option<Store>,
+    outstanding: Outstanding,
 }
 
 impl Compiled for Requests {
     const FOR_VERBS: ForVerbs = ForVerbs::None;
 
     fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
-        match (&self.store, self.spec.buffers) {
+        let Requests { spec, outstanding } = self;
+        send_requests(
+            context,
+            |endpoint, plan| OneServer::over(endpoint, plan, spec.objects),
+            spec.clients,
+            outstanding,
+        )
+    }
+}
+
+/// The server of one connection.
+struct Answers {
+    store: Store,
+}
+
+impl Compiled for Answers {
+    const FOR_VERBS: ForVerbs = ForVerbs::None;
+
+    fn run(&mut self, context: LoopContext<impl Endpoint, impl Waiter, impl Clock>) -> Ended {
+        match self.store.buffers() {
             // Its polls are timed, so it makes them.
-            (Some(store), Some(_)) => server::server::<_, _, _, true>(context, store),
-            (Some(store), None) => server::server::<_, _, _, false>(context, store),
-            (None, _) => {
-                let path =
-                    |endpoint, plan: &Loop| OneServer::over(endpoint, plan, self.spec.objects);
-                send_requests(context, path, self.spec.clients)
-            }
+            Some(_) => server::server::<_, _, _, true>(context, &self.store),
+            None => server::server::<_, _, _, false>(context, &self.store),
         }
     }
 }
@@ -151,13 +172,17 @@ pub(crate) fn send_requests<'a, E, P: RequestPath, W: Waiter, C: Clock>(
     context: LoopContext<'a, '_, E, W, C>,
     path: impl FnOnce(&'a mut E, &Loop) -> P,
     clients: u32,
+    outstanding: &mut Outstanding,
 ) -> Ended {
     let LoopContext { endpoint, waiter, clock, gate, plan, generator, recorder } = context;
     let (path, scope) = (&mut path(endpoint, plan), Scope { clock, gate, plan });
     match generator {
         // It never sleeps while answers are awaited, however the server waits.
-        Some(pace) => client::client(path, Busy, scope, recorder, pace),
-        None => client::client(path, waiter, scope, recorder, Clients(u64::from(clients.max(1)))),
+        Some(pace) => client::client(path, Busy, scope, outstanding, recorder, pace),
+        None => {
+            let clients = Clients(u64::from(clients.max(1)));
+            client::client(path, waiter, scope, outstanding, recorder, clients)
+        }
     }
 }
 

@@ -15,7 +15,7 @@ mod shared;
 mod spec;
 mod view;
 
-pub use client::{Looked, RequestPath};
+pub use client::{Looked, Outstanding, RequestPath};
 pub(crate) use connections::{ClientConnections, ServerTurns};
 pub(crate) use contents::Echoed;
 pub(crate) use execution::{numbered, rows_of_requests, send_requests, share_of};

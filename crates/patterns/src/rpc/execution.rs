@@ -2,10 +2,10 @@
 //! a server.
 
 use super::draws::Draws;
-use super::loops::{self, PortPath};
-use super::receivers::{self, ReceiverThread, Receiving, ReplyConsumer};
+use super::loops::{self, PortPath, ServerConnection};
+use super::receivers::{self, ReceiverThread, Receiving, ReplyConsumer, ReplyProducer};
 use super::{Rpc, Spec};
-use crate::load::{self, rows_of_requests, send_requests};
+use crate::load::{self, Outstanding, rows_of_requests, send_requests};
 use crate::prelude::*;
 use wiregauge_host::ResourceUse;
 use wiregauge_measure::agent::connections::Endpoints;
@@ -31,21 +31,32 @@ impl PatternExecution for Rpc {
         let spec = thread.case.spec::<Spec>();
         plan.window = u64::from(spec.window);
         let receivers = if thread.role == Role::Client { spec.receivers } else { 0 };
+        let memory = match thread.role {
+            Role::Server => LoopMemory::Server(Box::default()),
+            Role::Client | Role::Node => LoopMemory::Client(Outstanding::with_room()),
+        };
         Ok(Box::new(Port {
-            role: thread.role,
+            memory,
             draws: Draws::of(thread.case, thread.thread),
             clients: spec.clients,
             receivers: receivers as usize,
             receiving: Vec::new(),
+            handovers: Vec::new(),
             cpu_beside: thread.cpu_beside,
             used_beside: ResourceUse::default(),
         }))
     }
 }
 
+/// Memory of a thread's loop, made before it measures.
+enum LoopMemory {
+    Client(Outstanding),
+    Server(Box<[ServerConnection]>),
+}
+
 /// One thread of an end.
 struct Port {
-    role: Role,
+    memory: LoopMemory,
     draws: Draws,
     clients: u32,
     /// Threads that take its replies.
@@ -53,6 +64,8 @@ struct Port {
     /// These, each with second handles on its share of the connections. They were started before
     /// the round begins.
     receiving: Vec<ReceiverThread>,
+    /// The way of the replies from each of them to this thread.
+    handovers: Vec<(ReplyProducer, ReplyConsumer)>,
     /// Where these run.
     cpu_beside: Option<u32>,
     used_beside: ResourceUse,
@@ -63,6 +76,10 @@ impl RoleLoop for Port {
         let shares = shares(&endpoints.ends, self.receivers)?.into_iter();
         let started = shares.map(|share| ReceiverThread::start(share, self.cpu_beside));
         self.receiving = started.collect::<Result<_, _>>()?;
+        self.handovers = self.receiving.iter().map(|_| receivers::handover()).collect();
+        if let LoopMemory::Server(connections) = &mut self.memory {
+            *connections = endpoints.ends.iter().map(ServerConnection::of).collect();
+        }
         Ok(())
     }
 
@@ -96,9 +113,9 @@ impl Port {
     /// Runs the client while other threads take the replies.
     fn run_split(&mut self, context: AnyContext<'_, '_, Endpoints>) -> Ended {
         let LoopContext { waiter, clock, plan, .. } = context;
-        let mut taken: Vec<ReplyConsumer> = Vec::new();
-        for thread in &self.receiving {
-            let (put, take) = receivers::handover();
+        let LoopMemory::Client(outstanding) = &mut self.memory else { return Ended::Closed };
+        let mut taken: Vec<ReplyConsumer> = Vec::with_capacity(self.receiving.len());
+        for (thread, (put, take)) in self.receiving.iter().zip(self.handovers.drain(..)) {
             taken.push(take);
             thread.begin(Receiving { waiter, clock, plan: plan.clone(), replies: put });
         }
@@ -106,7 +123,8 @@ impl Port {
         let waiter = AnyWaiter::new(Wait::Busy, TickSpan(0));
         let context = LoopContext { waiter, ..context };
         let over = PortPath::<_, true>::over;
-        let ended = send_requests(context, |set, _| over(set, draws, &mut taken), clients);
+        let ended =
+            send_requests(context, |set, _| over(set, draws, &mut taken), clients, outstanding);
         drop(taken);
         let used = self.receiving.drain(..).filter_map(ReceiverThread::join);
         let used = used.fold(ResourceUse::default(), |all, one| all.and(&one));
@@ -117,13 +135,16 @@ impl Port {
 
 impl CompiledOverSet for Port {
     fn run<E: Endpoint, C: Clock>(
-        &self,
+        &mut self,
         context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
     ) -> Ended {
-        if self.role == Role::Server {
-            return loops::server(context);
-        }
+        let Port { memory, draws, clients, .. } = self;
         let over = PortPath::<_, false>::over;
-        send_requests(context, |set, _| over(set, &self.draws, &mut []), self.clients)
+        match memory {
+            LoopMemory::Server(connections) => loops::server(context, connections),
+            LoopMemory::Client(outstanding) => {
+                send_requests(context, |set, _| over(set, draws, &mut []), *clients, outstanding)
+            }
+        }
     }
 }

@@ -92,7 +92,7 @@ impl<E: Endpoint, const SPLIT: bool> RequestPath for PortPath<'_, E, SPLIT> {
 }
 
 /// One connection as the server has it: requests that have come and are not answered.
-struct ServerConnection {
+pub struct ServerConnection {
     flow: Flow,
     waiting: [u64; MOST_EVENTS],
     first: usize,
@@ -100,7 +100,8 @@ struct ServerConnection {
 }
 
 impl ServerConnection {
-    fn of<E: Endpoint>(endpoint: &E) -> ServerConnection {
+    /// Returns an endpoint's, without requests.
+    pub fn of<E: Endpoint>(endpoint: &E) -> ServerConnection {
         let flow = Flow::of(endpoint);
         ServerConnection { flow, waiting: [0; MOST_EVENTS], first: 0, count: 0 }
     }
@@ -136,10 +137,10 @@ impl ServerConnection {
 /// requests stay where they are.
 pub fn server<E: Endpoint, C: Clock>(
     context: LoopContext<'_, '_, EndpointSet<E>, AnyWaiter, C>,
+    connections: &mut [ServerConnection],
 ) -> Ended {
     let LoopContext { endpoint: set, mut waiter, clock, gate, plan, recorder, .. } = context;
     let mut events = Events::default();
-    let mut connections: Box<[_]> = set.ends.iter().map(ServerConnection::of).collect();
     let mut reads = 0;
     let mut ended = None;
     let mut turns = ServerTurns::new(&waiter, clock);

@@ -157,6 +157,7 @@ impl ReceiverThread {
         let (begins, round) = mpsc::channel::<Receiving>();
         let thread = threads::spawn("take the replies", move || {
             cpu.inspect(|cpu| drop(wiregauge_host::pin_to(*cpu)));
+            wiregauge_host::prefault();
             // A round that fails before it begins drops the other end.
             let Ok(Receiving { waiter, clock, plan, replies }) = round.recv() else {
                 return ResourceUse::default();

@@ -18,6 +18,12 @@ const IDLE_STEP_NS: u64 = 100_000;
 const POST_NS: u64 = 10;
 /// A duplicate comes so long after the original.
 const DUPLICATE_NS: f64 = 1000.0;
+/// Messages for which the simulation has room, touched, before its first one. It keeps all messages
+/// of a round for the server's turn: of more it takes memory as it goes, which costs no simulated
+/// time.
+const ROOM_MESSAGES: usize = 16 << 10;
+/// Payload bytes for which it has room at most.
+const MAX_ROOM_BYTES: usize = 4 << 20;
 /// Virtual time begins here, so that a clock that is behind does not fall below zero.
 const BEGIN_NS: u64 = 10_000_000_000;
 
@@ -63,8 +69,8 @@ impl World {
             every: setup.traffic.answered_every(),
             posted: 0,
             order: 0,
-            coming: Default::default(),
-            payloads: Vec::new(),
+            coming: [touched(ROOM_MESSAGES).into(), touched(ROOM_MESSAGES).into()],
+            payloads: touched((ROOM_MESSAGES * setup.size).min(MAX_ROOM_BYTES)),
         }
     }
 
@@ -135,6 +141,13 @@ impl World {
         let shown = since * (1.0 + self.spec.drift_ppm * 1e-6) + self.spec.offset_ns;
         BEGIN_NS.saturating_add_signed(shown.round() as i64)
     }
+}
+
+/// Returns an empty list with this much room, every page of it touched.
+fn touched<T>(room: usize) -> Vec<T> {
+    let mut list = Vec::with_capacity(room);
+    wiregauge_host::touch(list.spare_capacity_mut());
+    list
 }
 
 /// The two ends take turns, so that nobody waits for it.
