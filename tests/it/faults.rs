@@ -9,6 +9,7 @@ mod foreign_files;
 mod recover;
 mod rejected_peer;
 mod shared_memory;
+mod suspended;
 
 use crate::support::controller::{Controller, Ended, PublicCopy, Scratch, wiregauge, words};
 use rustix::process::Signal;

@@ -1,6 +1,6 @@
 //! What a round leaves.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wiregauge_clock::{LocalNs, Ticks, Timebase};
 use wiregauge_host::trace::Stamp;
 use wiregauge_host::trace::report::TraceReport;
@@ -34,6 +34,7 @@ pub struct RankResult {
 }
 
 /// What a round left.
+#[derive(Default)]
 pub struct RoundResult {
     /// What its ranks left, those of a role together, in the order of the topology.
     pub ranks: Vec<RankResult>,
@@ -45,6 +46,8 @@ pub struct RoundResult {
     pub start: Option<LocalNs>,
     /// From the start to the end of its last rank.
     pub ran: Option<(Instant, Instant)>,
+    /// For how long the whole run stood still meanwhile: stopped, or the computer slept.
+    pub suspended: Duration,
 }
 
 impl RoundResult {

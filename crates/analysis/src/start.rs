@@ -146,7 +146,7 @@ mod tests {
                 threads: begins.iter().map(|began| thread(*role, *began)).collect(),
             };
             let ranks = Role::SIDES.iter().zip(begins).map(of_role).collect();
-            Ok(RoundResult { ranks, traces: Vec::new(), fault: None, start, ran: None })
+            Ok(RoundResult { ranks, start, ..RoundResult::default() })
         };
         // The server's clock is ahead by 5000 ns.
         let agreed = Some(LocalNs(1000.0));
@@ -195,8 +195,7 @@ mod tests {
         let threads = vec![node(1000, None), node(400_000, Some(0)), node(1020, None)];
         let ranks = vec![RankResult { role: Role::Node, threads }];
         let start = Some(LocalNs(1000.0));
-        let finished =
-            [Ok(RoundResult { ranks, traces: Vec::new(), fault: None, start, ran: None })];
+        let finished = [Ok(RoundResult { ranks, start, ..RoundResult::default() })];
         let time = Timebase::nanoseconds(Ticks(0));
         let found = of_rounds(&finished, |_| Some(End { time: &time, offset: None }));
         let begin = found[0].as_ref().unwrap().client.unwrap();

@@ -86,7 +86,9 @@ pub fn of_round(plan: &Plan, case: &Case, round: &Round) -> Vec<Warning> {
         bound_ns: clock.bound_ns,
         within_ns,
     });
-    late.chain(coarse).collect()
+    let suspended = Some(round.suspended_ns).filter(|length_ns| *length_ns > 0.0);
+    let suspended = suspended.map(|length_ns| Warning::Suspended { round: round.index, length_ns });
+    late.chain(coarse).chain(suspended).collect()
 }
 
 impl RunSoFar {

@@ -94,7 +94,7 @@ mod tests {
             let ran = Some((at(from), at(to)));
             let rank = |role| round::RankResult { role, threads: vec![part()] };
             let ranks = vec![rank(Role::Client), rank(Role::Server)];
-            Ok(RoundResult { ranks, traces: Vec::new(), fault: None, start: None, ran })
+            Ok(RoundResult { ranks, ran, ..RoundResult::default() })
         };
         let share = overlap(&[ran(0, 90), ran(10, 100)]).unwrap();
         assert!((share - 0.8).abs() < 1e-9, "{share}");

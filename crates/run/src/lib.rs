@@ -23,6 +23,7 @@ mod room;
 pub mod round;
 mod running_rank;
 mod sides;
+mod standstill;
 pub mod start_barrier;
 mod summary;
 mod time_limit;
@@ -546,6 +547,7 @@ impl Runner<'_, '_> {
         });
         let offset = clocks::offset_for_round(of_client, of_server, &samples, messages);
         round.clock = offset.filter(|_| is_one_way && times.are_common());
+        round.suspended_ns = finished.suspended.as_nanos() as f64;
         let finished = RoundResult { fault: finished.fault.or(known.fault), ..finished };
         let fault = finished.fault.clone();
         let found = warnings::of_round(&self.plan, case, &round);

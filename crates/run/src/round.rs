@@ -7,6 +7,7 @@ pub use wiregauge_analysis::result::{RankResult, RoundResult};
 use crate::conditions::Conditions;
 use crate::period::{Periods, Watched};
 use crate::running_rank::{RunningRank, by_role, traces};
+use crate::standstill;
 use crate::start_barrier::StartBarrier;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -47,12 +48,14 @@ pub fn run(
     let ranks = case.topology.ranks.iter().map(|rank| RunningRank::new(case, conditions, rank));
     let ranks = ranks.collect::<Result<Vec<_>, Fault>>()?;
     let (tx, rx) = mpsc::sync_channel(MOST_WAITING);
-    let mut round = Round { case, conditions, ranks, rx, start: None, began: None };
+    let suspended = Duration::ZERO;
+    let mut round = Round { case, conditions, ranks, rx, start: None, began: None, suspended };
     let fault = round.run(tx, barrier, watch).err();
     let (start, ran) = (round.start, round.began.map(|began| (began, Instant::now())));
+    let suspended = round.suspended;
     let (mut ranks, fault) = round.end(fault);
     let traces = traces(&mut ranks);
-    Ok(RoundResult { ranks: by_role(ranks), traces, fault, start, ran })
+    Ok(RoundResult { ranks: by_role(ranks), traces, fault, start, ran, suspended })
 }
 
 /// A round's own seed, so that rounds are repetitions and not copies.
@@ -68,6 +71,8 @@ struct Round<'a> {
     rx: Receiver<AgentMessage>,
     start: Option<LocalNs>,
     began: Option<Instant>,
+    /// For how long all of it stood still while it ran.
+    suspended: Duration,
 }
 
 impl<'a> Round<'a> {
@@ -284,7 +289,13 @@ impl<'a> Round<'a> {
         self.all_moved();
         while self.ranks.iter().any(RunningRank::is_running) {
             let left = periods.as_ref().map_or(CHECK, |periods| periods.left().min(CHECK));
-            match self.next_message(left)? {
+            let (message, gap) = standstill::watch(left, || self.next_message(left));
+            if !gap.is_zero() {
+                self.suspended += gap;
+                // The agents stood still, too: that is no stall.
+                self.all_moved();
+            }
+            match message? {
                 Some((rank, FromAgent::Progress(messages))) => self.ranks[rank].report(messages)?,
                 Some((rank, message)) => {
                     self.note(rank, message)?;

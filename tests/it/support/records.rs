@@ -325,6 +325,7 @@ fn full_round() -> Round {
     Round {
         overlap: Some(0.97),
         congested: Some(0.98),
+        suspended_ns: 1.5e9,
         index: 0,
         position: 3,
         started_ns: 1234.5625,

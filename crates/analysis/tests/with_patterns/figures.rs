@@ -161,7 +161,7 @@ fn finished() -> RoundResult {
     };
     let rank = |role| RankResult { role, threads: vec![thread(0, 1000), thread(2_000, 3000)] };
     let ranks = vec![rank(Role::Client), rank(Role::Server)];
-    RoundResult { ranks, traces: Vec::new(), fault: None, start: None, ran: None }
+    RoundResult { ranks, ..RoundResult::default() }
 }
 
 #[test]
@@ -319,8 +319,7 @@ fn a_thread_is_shown_where_one_end_had_it_and_its_cpus_where_both_were_bound() {
             RankResult { role, threads }
         };
         let ranks = vec![rank(Role::Client, client), rank(Role::Server, server)];
-        let finished =
-            RoundResult { ranks, traces: Vec::new(), fault: None, start: None, ran: None };
+        let finished = RoundResult { ranks, ..RoundResult::default() };
         let time = Timebase::nanoseconds(Ticks(0));
         let times = Times::of_one_host(&time);
         let seen = Seen { counts: Vec::new(), samples: RoundSamples::default(), times };

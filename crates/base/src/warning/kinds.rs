@@ -283,6 +283,13 @@ warnings! {
 
     // CPUs, processes and memory.
 
+    /// The controller and its agents stood still while a round ran.
+    "suspended" Severe Suspended { round: u32, length_ns: f64 }
+    size *length_ns,
+    says("the whole run stood still for {} in round {round}: its figures include that",
+         time(*length_ns)),
+    advises("measure again without stop signals, debuggers, paused machines or sleep");
+
     /// A role's threads were not bound to their CPUs.
     "unpinned" Warning Unpinned { role: &'static str }
     says("the {role} was not pinned: it may have moved between CPUs, which lengthens the tail"),

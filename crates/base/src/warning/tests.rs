@@ -28,6 +28,7 @@ fn of_machine() -> Vec<Warning> {
         OtherLoad { load: 100.25, cpus: 256 },
         Throttled { ends: "the server", times: 1_000_000, ns: 123.4e9 },
         SharedCpus { cpus: s("10-11") },
+        Suspended { round: 1000, length_ns: 123_456_789_012.0 },
         VirtualMachine { hypervisor: s("Microsoft Hyper-V") },
         InvoluntarySwitches { role, count: 100_000 },
         MemoryNotLocked { role, reason: reason() },

@@ -175,13 +175,7 @@ mod tests {
         let counts = Counts { sent: 100, received: 100, ..Counts::default() };
         let time = Timebase::nanoseconds(Ticks(0));
         let seen = Seen { counts: Vec::new(), samples, times: Times::of_one_host(&time) };
-        let finished = RoundResult {
-            ranks: Vec::new(),
-            traces: Vec::new(),
-            fault: None,
-            start: None,
-            ran: None,
-        };
+        let finished = RoundResult::default();
         let mut run = RunSoFar::new(index, &case, analysis, &[], 1);
         run.take(&case, Round { counts, ..Round::default() }, finished, seen);
         run

@@ -283,8 +283,7 @@ fn bandwidth_is_that_of_the_answered_requests_without_the_warm_up() {
     let samples = RoundSamples { samples, ..RoundSamples::default() };
     let case = case();
     let mut run = run(0, &case);
-    let finished =
-        RoundResult { ranks: Vec::new(), traces: Vec::new(), fault: None, start: None, ran: None };
+    let finished = RoundResult::default();
     let time = Timebase::nanoseconds(Ticks(0));
     let seen = Seen { counts: Vec::new(), samples, times: Times::of_one_host(&time) };
     run.take(&case, Round::default(), finished, seen);
@@ -312,7 +311,7 @@ fn what_came_broken_to_any_thread_of_the_server_is_counted() {
         RankResult { role: Role::Client, threads: vec![thread(70)] },
         RankResult { role: Role::Server, threads: vec![thread(2), thread(3)] },
     ];
-    let finished = RoundResult { ranks, traces: Vec::new(), fault: None, start: None, ran: None };
+    let finished = RoundResult { ranks, ..RoundResult::default() };
     let mut all = Counts { corrupt: 10, ..Counts::default() };
     Rpc.complete_counts(&case(), &finished, &mut all);
     assert_eq!(all, Counts { corrupt: 15, ..Counts::default() });
