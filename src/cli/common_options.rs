@@ -10,6 +10,7 @@ use crate::host::{self, CpuPair, Family};
 use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refuse_found, under};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
+use crate::pattern::registry;
 use crate::plan::pairs::AtOnce;
 use crate::plan::rails::RailsAtOnce;
 use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
@@ -19,7 +20,9 @@ use crate::remote::job::rank::Rank;
 use crate::stats::Limit;
 use crate::transport::definitions::DEFINITIONS;
 use crate::transport::{Interfaces, Role, Settings, TransportKind};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 const DURATION: &str = "Duration";
@@ -28,12 +31,18 @@ pub const PLACEMENT: &str = "Placement and clock";
 const HOSTS: &str = "Remote hosts";
 const JOB: &str = "Ranks of a job (set by srun, mpirun and such; rank 0 is the controller)";
 
-/// What is measured over every transport.
-pub const WHAT: OptionTable = &under(MEASUREMENT, [
+/// The transports that are measured. Each command offers those that carry its pattern.
+const TRANSPORTS: OptionDef =
     OptionDef::choice::<TransportKind>("transport", "Transports to measure")
         .metavar("NAMES")
         .list()
-        .default("tcp").common(),
+        .default("tcp")
+        .common()
+        .heading(MEASUREMENT);
+
+/// What is measured over every transport.
+pub const WHAT: OptionTable = &under(MEASUREMENT, [
+    TRANSPORTS,
     OptionDef::choice::<Wait>("wait", "Wait modes of both ends")
         .metavar("MODES")
         .list()
@@ -49,6 +58,11 @@ pub const WHAT: OptionTable = &under(MEASUREMENT, [
     OptionDef::flag("perturb", "Also measure each size 3 bytes smaller and 3 bytes larger"),
     OptionDef::flag("check", "Fill each payload and verify it at the receiver"),
 ]);
+
+/// When a round has stalled.
+pub const TIMEOUT: OptionDef =
+    OptionDef::duration("timeout", "Time without progress after which a round has stalled")
+        .default("10s");
 
 /// When a round and a run end.
 pub const LENGTH: OptionTable = &under(
@@ -94,8 +108,7 @@ pub const LENGTH: OptionTable = &under(
             "1000 or a tenth of the expected count, whichever is less; ends after a tenth of \
              --time, at most 1 s",
         ),
-        OptionDef::duration("timeout", "Time without progress after which a round has stalled")
-            .default("10s"),
+        TIMEOUT,
         OptionDef::duration(
             "loss-after",
             "Time after which a message counts as lost, on transports that can lose messages",
@@ -135,7 +148,7 @@ pub const DRAW: OptionTable = &[
 pub const REACH: OptionTable = &under(HOSTS, [
     OptionDef::text(
         "to",
-        |text| values::host(text).map(drop),
+        |text| values::one_host(text).map(drop),
         "Run the server on this host, by ssh (user@node07 or a name of ssh's configuration) or by \
          an agent daemon (agent:node07)",
     )
@@ -143,22 +156,23 @@ pub const REACH: OptionTable = &under(HOSTS, [
     .excludes(&["hosts", "hosts-file", "all-pairs", "bisection"]).common(),
     OptionDef::text(
         "hosts",
-        |text| values::host(text).map(drop),
-        "Hosts to measure between, such as node1,node2: client on the first, server on the second; \
-         'here' is this host",
+        |text| values::hosts(text).map(drop),
+        "Hosts to measure between, such as node1,node2 or 'node[01-32]': client on the first, \
+         server on the second; 'here' is this host",
     )
     .metavar("HOSTS")
-    .list()
+    .bracketed_list()
     .excludes(&["hosts-file"]).common(),
-    OptionDef::path("hosts-file", "File with one host per line").common(),
+    OptionDef::path("hosts-file", "File with one host, or one such as node[01-32], per line")
+        .common(),
     OptionDef::text(
         "client-hosts",
-        |text| values::host(text).map(drop),
-        "Hosts of the clients of one server, such as node1,node2,here (load and rpc); the server \
-         is on this host, or on that of --to",
+        |text| values::hosts(text).map(drop),
+        "Hosts of the clients of one server, such as node1,node2,here or 'node[01-32]' (load and \
+         rpc); the server is on this host, or on that of --to",
     )
     .metavar("HOSTS")
-    .list()
+    .bracketed_list()
     .excludes(&["hosts", "hosts-file", "all-pairs", "bisection", "rails"]),
     OptionDef::text(
         "remote-binary",
@@ -301,6 +315,26 @@ pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a tab
 /// The tables of all measuring commands.
 pub const ALL: &[OptionTable] =
     &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RAILS, RANK, THRESHOLD, RECORD, PERIODS, TAIL, JUDGE];
+
+/// Returns the option that names the transports, as a pattern's command has it: others than those
+/// that carry the pattern are in no help, and refused in a sentence that names these.
+pub fn transports_of(pattern: &dyn Pattern) -> OptionTable {
+    static TABLES: OnceLock<BTreeMap<&str, OptionTable>> = OnceLock::new();
+    // One for each pattern of the program, for as long as it runs.
+    let tables = TABLES.get_or_init(|| {
+        registry::all().iter().map(|pattern| (pattern.name(), new_table(*pattern))).collect()
+    });
+    tables.get(pattern.name()).copied().unwrap_or_default()
+}
+
+fn new_table(pattern: &dyn Pattern) -> OptionTable {
+    let (carrying, others): (Vec<TransportKind>, Vec<TransportKind>) =
+        TransportKind::ALL.iter().partition(|one| pattern.is_carried_by(one.descriptor()));
+    let hidden_names: Vec<&str> = others.iter().map(|one| one.name()).collect();
+    let usual = carrying.iter().map(|one| one.name()).find(|name| TRANSPORTS.default == Some(name));
+    let default = usual.or_else(|| carrying.first().map(|one| one.name()));
+    vec![OptionDef { hidden_names: hidden_names.leak(), default, ..TRANSPORTS }].leak()
+}
 
 /// What was asked of a pattern, with the options that all patterns have, and which process of a job
 /// this is.

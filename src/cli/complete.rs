@@ -3,7 +3,9 @@
 
 use super::refuse;
 use crate::host;
+use crate::options::split_outside_brackets;
 use crate::plan::pairs::HERE;
+use crate::remote::job::nodelist;
 use crate::shipped::STUDIES;
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
@@ -76,7 +78,8 @@ fn with_places(definition: clap::Command) -> clap::Command {
 
 fn of_argument(argument: clap::Arg) -> clap::Arg {
     let found: fn(&OsStr) -> Vec<CompletionCandidate> = match argument.get_id().as_str() {
-        "to" | "hosts" | "client-hosts" | "leader" | "HOST[:PORT]" => |typed| among(hosts(), typed),
+        "to" | "leader" | "HOST[:PORT]" => |typed| among(hosts(), typed),
+        "hosts" | "client-hosts" => |typed| after_the_last_comma(hosts(), typed),
         "interface" => |typed| among(names_in("/sys/class/net"), typed),
         "device" => |typed| among(names_in("/sys/class/infiniband"), typed),
         "STUDY" => |typed| {
@@ -98,6 +101,14 @@ fn among(names: impl IntoIterator<Item = String>, typed: &OsStr) -> Vec<Completi
     let typed = typed.to_string_lossy();
     let begun = names.into_iter().filter(|name| name.starts_with(&*typed));
     begun.collect::<BTreeSet<_>>().into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Completes the last host of a list, of which the parser knows no commas: some stand in brackets.
+fn after_the_last_comma(names: Vec<String>, typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let last = split_outside_brackets(&typed).last().map_or(0, |last| last.len());
+    let before = &typed[..typed.len() - last];
+    among(names.into_iter().map(|name| format!("{before}{name}")), OsStr::new(&*typed))
 }
 
 /// Where runs are kept unless `--out` says otherwise.
@@ -132,7 +143,8 @@ fn hosts_file(words: &[OsString]) -> Option<PathBuf> {
 /// The first word of each line, `#` begins a comment.
 fn of_file(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
-    lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names.flat_map(|name| nodelist::expand(name).unwrap_or_default()).collect()
 }
 
 /// The names of `Host` lines, but for patterns.
@@ -158,6 +170,7 @@ mod tests {
     #[test]
     fn hosts_are_found_where_people_keep_them() {
         assert_eq!(of_file("# rack\nnode1\n node2 # slow\n\n"), ["node1", "node2"]);
+        assert_eq!(of_file("n[1-2] device=a\nb[\n"), ["n1", "n2"]);
         let config = "Host node3 node4\n  HostName 10.0.0.3\nhost *.lab !x\nMatch all\n";
         assert_eq!(of_config(config), ["node3", "node4"]);
         let known = "node5,10.0.0.5 ssh-ed25519 A\n|1|hash ssh-rsa B\n[node6]:22 x y\n";

@@ -101,6 +101,8 @@ pub struct StudyOptions {
     pub transport: Option<TransportKind>,
     /// The wait mode in place of the study's.
     pub wait: Option<Wait>,
+    /// When a round has stalled, in place of the study's.
+    pub timeout: Option<Span>,
     /// The rate in place of the study's, where a series has one.
     pub rate: Option<String>,
     /// The launcher of its MPI ranks.

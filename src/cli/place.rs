@@ -142,10 +142,10 @@ fn nodes(given: &Given, rank: Option<&Rank>) -> Result<Nodes, UsageError> {
     refuse_found(of_ssh.filter(|_| !names_hosts(given)), |option| {
         format!("--{option} needs a remote host: use --to HOST or --hosts A,B")
     })?;
-    let to = given.read("to", values::host);
+    let to = given.read("to", values::one_host);
     let hosts = match given.text("hosts-file") {
         Some(path) => of_file(Path::new(path))?,
-        None => given.read_list("hosts", values::host),
+        None => named_in_list(given, "hosts")?,
     };
     check_reach(given, to.iter().chain(&hosts))?;
     let spec = |host: HostSpec| reached(given, host);
@@ -159,8 +159,8 @@ fn nodes(given: &Given, rank: Option<&Rank>) -> Result<Nodes, UsageError> {
 
 /// The clients of one server, and where that is.
 fn clients(given: &Given) -> Result<Place, UsageError> {
-    let to = given.read("to", values::host);
-    let hosts = given.read_list("client-hosts", values::host);
+    let to = given.read("to", values::one_host);
+    let hosts = named_in_list(given, "client-hosts")?;
     check_reach(given, to.iter().chain(&hosts))?;
     let at = |host: HostSpec| (!is_here(&host)).then(|| reached(given, host));
     Ok(Place::clients(hosts.into_iter().map(at).collect(), to.and_then(at)))
@@ -212,15 +212,31 @@ pub fn hosts(text: &str, file: &str) -> Result<Vec<HostSpec>, UsageError> {
         let Some(name) = words.next() else { continue };
         let place = format!("--hosts-file: {file}:{}", number + 1);
         let wrong = |why| UsageError(format!("{place}: {why}"));
-        let host = values::host(name).map_err(wrong)?;
-        let own = words.map(own_setting).collect::<Result<_, _>>().map_err(wrong)?;
-        hosts.push(HostSpec { own, ..host });
+        let named = values::hosts(name).map_err(wrong)?;
+        let own: BTreeMap<_, _> =
+            words.map(own_setting).collect::<Result<_, _>>().map_err(wrong)?;
+        hosts.extend(named.into_iter().map(|host| HostSpec { own: own.clone(), ..host }));
+        check_number(&hosts, &format!("--hosts-file: {file}"))?;
     }
-    let many = hosts.len();
-    ensure!(many > 0, "--hosts-file: {file} names no host: use one per line");
-    let fits = many <= MOST_HOSTS;
-    ensure!(fits, "--hosts-file: {file} names {many} hosts; at most {MOST_HOSTS} are allowed");
+    ensure!(!hosts.is_empty(), "--hosts-file: {file} names no host: use one per line");
     Ok(hosts)
+}
+
+/// The hosts of an option that takes a list of them.
+fn named_in_list(given: &Given, option: &'static str) -> Result<Vec<HostSpec>, UsageError> {
+    let mut hosts = Vec::new();
+    for named in given.read_list(option, values::hosts) {
+        hosts.extend(named);
+        check_number(&hosts, &format!("--{option}"))?;
+    }
+    Ok(hosts)
+}
+
+/// Refuses more hosts than a run may have; `who` names them.
+fn check_number(hosts: &[HostSpec], who: &str) -> Result<(), UsageError> {
+    let many = hosts.len();
+    ensure!(many <= MOST_HOSTS, "{who} names {many} hosts; at most {MOST_HOSTS} are allowed");
+    Ok(())
 }
 
 /// The options of which each end may have its own value.
@@ -255,6 +271,14 @@ mod tests {
     }
 
     #[test]
+    fn a_line_with_brackets_names_several_hosts_with_the_same_settings() {
+        let found = hosts("node[01-02,07] device=mlx5_0\nagent:[::1]:7500\n", "f").unwrap();
+        let own: Vec<String> =
+            found.iter().map(|host| format!("{} {}", host.host, host.own.len())).collect();
+        assert_eq!(own, ["node01 1", "node02 1", "node07 1", "[::1]:7500 0"]);
+    }
+
+    #[test]
     fn a_host_may_have_devices_of_its_own() {
         let found = hosts("node1 device=mlx5_0 port=2\nhere interface=ib0\n", "f").unwrap();
         let own: Vec<Vec<(&str, &str)>> = found
@@ -276,6 +300,9 @@ mod tests {
         assert!(refused("a device=x,y\n").contains("a host has one device"));
         assert!(refused("a\n-b\n").starts_with("--hosts-file: f:2: invalid host '-b'"));
         assert!(refused("# none\n").contains("names no host"));
+        let refusal = refused("a\nn[1-\n");
+        assert!(refusal.starts_with("--hosts-file: f:2: invalid hosts 'n[1-'"), "{refusal}");
+        assert!(refused("n[1-6000]\nm[1-6000]\n").contains("names 12000 hosts; at most 10000"));
         let many = "n\n".repeat(MOST_HOSTS + 1);
         assert!(refused(&many).contains("at most 10000 are allowed"));
     }

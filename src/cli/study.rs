@@ -1,7 +1,9 @@
 //! `run`: a study, and what is typed beside its name.
 
 use super::command_def::{CommandDef, Typed};
-use super::common_options::{self as common, CPUS, DRAW, JUDGE, PAIRS, RANK, REACH, RECORD};
+use super::common_options::{
+    self as common, CPUS, DRAW, JUDGE, PAIRS, RANK, REACH, RECORD, TIMEOUT,
+};
 use super::{Command, StudyOptions, place};
 use crate::options::{OptionDef, UsageError, each_once, under};
 use crate::pattern::options::MEASUREMENT;
@@ -42,6 +44,7 @@ pub const RUN: CommandDef = CommandDef {
                     "Rate in place of the study's, such as 900mbit for slots on slower links",
                 )
                 .metavar("RATE"),
+                OptionDef { default: None, default_note: Some("the study's, or 10s"), ..TIMEOUT },
                 OptionDef::text(
                     "mpirun",
                     |_| Ok(()),
@@ -78,6 +81,7 @@ fn run(typed: Typed) -> Result<Command, UsageError> {
         quick: given.flag("quick"),
         transport: given.choice("transport"),
         wait: given.choice("wait"),
+        timeout: given.time("timeout"),
         rate: given.text("rate").map(str::to_owned),
         mpirun: given.text("mpirun").map(str::to_owned),
         prepare: given.flag("prepare"),

@@ -3,12 +3,13 @@
 
 use super::command_def::{CommandDef, Typed};
 use super::{Command, common_options};
-use crate::options::{Given, Kind, OptionDef, UsageError, names};
+use crate::options::{Given, Kind, OptionDef, UsageError};
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
+use crate::plan::request::carrying;
 use crate::transport::TransportKind;
 use crate::transport::definitions::DEFINITIONS;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use std::ffi::{OsStr, OsString};
@@ -31,21 +32,29 @@ pub fn argument(option: &'static OptionDef) -> Arg {
     }
     let argument = argument.value_name(option.metavar).allow_negative_numbers(true);
     let argument = match option.is_list {
+        true if option.has_brackets => argument.action(ArgAction::Append),
         true => argument.action(ArgAction::Append).value_delimiter(','),
         false => argument,
     };
     match option.choices() {
         Some(names) => {
             let is_switch = matches!(option.kind, Kind::Switch);
-            let argument = argument.value_parser(PossibleValuesParser::new(names));
+            let values =
+                PossibleValuesParser::new(names.into_iter().map(|name| {
+                    PossibleValue::new(name).hide(option.hidden_names.contains(&name))
+                }));
+            let argument = argument.value_parser(values);
             argument.ignore_case(true).hide_possible_values(is_switch)
         }
         None => {
             let is_path = matches!(option.kind, Kind::Path);
             let hint = if is_path { ValueHint::AnyPath } else { ValueHint::Unknown };
-            argument
-                .value_hint(hint)
-                .value_parser(|text: &str| option.check_one(text).map(|()| text.to_owned()))
+            argument.value_hint(hint).value_parser(|text: &str| {
+                // Elsewhere the parser has parted a list.
+                let parts = if option.has_brackets { option.parts(text) } else { vec![text] };
+                parts.into_iter().try_for_each(|one| option.check_one(one))?;
+                Ok::<_, String>(text.to_owned())
+            })
         }
     }
 }
@@ -87,21 +96,16 @@ pub fn take(matches: &ArgMatches, mut given: Given) -> Result<Given, UsageError>
 /// those of all transports.
 pub fn given_of_pattern(pattern: &dyn Pattern) -> Given {
     let transports = TransportKind::ALL.iter().map(|transport| transport.descriptor().settings);
-    let tables = [pattern.options()].into_iter().chain(common_options::ALL.iter().copied());
-    Given::of_tables(tables.chain(transports))
-}
-
-/// All transports.
-pub fn transport_names() -> String {
-    names(TransportKind::ALL)
+    let own = [pattern.options(), common_options::transports_of(pattern)].into_iter();
+    Given::of_tables(own.chain(common_options::ALL.iter().copied()).chain(transports))
 }
 
 /// A pattern's command, with the options of all transports in its help or without.
 pub fn of_pattern(pattern: &'static dyn Pattern, with_settings: bool) -> clap::Command {
     let after = format!(
-        "Examples:{}\n\nOptions of a transport: wiregauge help NAME, where NAME is {}.",
+        "Examples:{}\n\nOptions of a transport: `wiregauge help NAME`, where NAME is {}.",
         pattern.examples(),
-        transport_names()
+        carrying(pattern)
     );
     let given = given_of_pattern(pattern);
     let is_setting = |option: &OptionDef| {

@@ -3,26 +3,38 @@
 use crate::host::{self, CpuPair};
 use crate::plan::host_spec::{self, AGENT_PORT, HostSpec};
 use crate::plan::written::is_of_a_line;
+use crate::remote::job::nodelist::{self, MAX_NAME_BYTES};
 use crate::remote::job::rank::PORT as LEADER_PORT;
 use crate::transport::parse_ports;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Most characters of a list of CPUs: longer is not a person's, and would ask for gigabytes.
 const LONGEST_LIST: usize = 1000;
-/// Longest name of a host (253, RFC 1035) with a user before it.
-const LONGEST_HOST: usize = 320;
 /// Longest path or command, in bytes: PATH_MAX of linux/limits.h.
 const LONGEST_LINE: usize = 4096;
 
+/// Hosts, of which a name with numbers in brackets stands for several.
+pub fn hosts(text: &str) -> Result<Vec<HostSpec>, String> {
+    nodelist::expand(text)?.iter().map(|name| host(name)).collect()
+}
+
+/// One host, where brackets may not stand for several.
+pub fn one_host(text: &str) -> Result<HostSpec, String> {
+    let mut hosts = hosts(text)?;
+    let count = hosts.len();
+    let only = hosts.pop().filter(|_| count == 1);
+    only.ok_or_else(|| format!("'{text}' stands for {count} hosts: name one, or use --hosts"))
+}
+
 /// A host, reached by an agent daemon or by ssh, which would take a dash for an option of its own.
-pub fn host(text: &str) -> Result<HostSpec, String> {
+fn host(text: &str) -> Result<HostSpec, String> {
     if let Some(agent) = text.strip_prefix(host_spec::AGENT) {
         let (host, port) = agent_address(agent)?;
         let address = Some(format!("[{host}]:{port}"));
         return Ok(HostSpec { host: agent.to_owned(), agent: address, ..HostSpec::default() });
     }
     let is_word = |c: char| !c.is_whitespace() && is_of_a_line(c);
-    let is_name = (1..=LONGEST_HOST).contains(&text.len()) && text.chars().all(is_word);
+    let is_name = (1..=MAX_NAME_BYTES).contains(&text.len()) && text.chars().all(is_word);
     if is_name && !text.starts_with('-') {
         return Ok(HostSpec { host: text.to_owned(), ..HostSpec::default() });
     }
@@ -44,7 +56,7 @@ pub fn leader(text: &str) -> Result<(String, u16), String> {
 }
 
 fn address(text: &str, port_else: u16) -> Option<(String, u16)> {
-    host_spec::address(text, port_else).filter(|_| text.len() <= LONGEST_HOST)
+    host_spec::address(text, port_else).filter(|_| text.len() <= MAX_NAME_BYTES)
 }
 
 /// Where an agent listens: an address with or without a port, of IPv6 also with an interface.

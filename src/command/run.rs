@@ -26,6 +26,7 @@ use crate::report::model::{OfRun, Rank, Table, prose, text};
 use crate::report::table;
 use crate::shipped::STUDIES;
 use crate::transport::{Interfaces, TransportKind, congestion_available};
+use crate::units::Span;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -39,7 +40,7 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
     let nodes = replaced::other_nodes(&parsed, &asked.only, place);
     let nodes = nodes.map(|nodes| format!("not as the study is written: {nodes}"));
     let replaced: Vec<String> = replaced.into_iter().chain(nodes).collect();
-    let requests = parts::requests(&parsed, requests(&parsed)?, place)?;
+    let requests = parts::requests(&parsed, requests(&parsed, asked.timeout)?, place)?;
     let requests = only(requests, &asked.only)?;
     let (requests, elsewhere) = reaching(requests);
     if requests.is_empty() {
@@ -166,11 +167,15 @@ fn read(what: &str, path: &Path, shipped: &str) -> Result<String, String> {
     })
 }
 
-/// What each entry asks for, with its series.
-fn requests(parsed: &StudyFile) -> Result<Vec<(String, Request)>, CommandError> {
+/// Returns what each entry asks for, with its series; a `timeout` that was typed holds for all.
+fn requests(
+    parsed: &StudyFile,
+    timeout: Option<Span>,
+) -> Result<Vec<(String, Request)>, CommandError> {
     let request = |entry: &file::Entry| {
         let request = entry::request(&parsed.written, entry).map_err(Box::new)?;
-        Ok((entry.series.clone(), request))
+        let timeout = timeout.unwrap_or(request.timeout);
+        Ok((entry.series.clone(), Request { timeout, ..request }))
     };
     parsed.entries.iter().map(request).collect()
 }

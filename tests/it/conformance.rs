@@ -13,6 +13,7 @@ mod rejected_peers;
 mod simulated;
 mod varied;
 
+use crate::support::controller::measured;
 use ends::Bench;
 use wiregauge::pattern::latency;
 use wiregauge::plan::Request;
@@ -113,5 +114,32 @@ fn one_byte_more_than_the_largest_message_is_refused_by_the_plan() {
         assert!(plan(largest).is_ok(), "{kind}");
         assert!(plan(largest + 1).unwrap_err().0.contains("out of range"), "{kind}");
         assert!(plan(0).is_err(), "{kind}");
+    }
+}
+
+/// Each byte of the payload is checked: it is 65535 less what the headers of the family take, and
+/// what this program itself needs of a message lies within.
+#[test]
+fn udp_carries_the_largest_datagram_of_each_family_over_loopback() {
+    for (family, address, largest) in [("ipv4", "127.0.0.1:0", 65_507), ("ipv6", "[::1]:0", 65_527)]
+    {
+        if std::net::UdpSocket::bind(address).is_err() {
+            eprintln!("skipped: this host has no {family}");
+            continue;
+        }
+        for (command, own) in [
+            ("latency", "--wait busy,block --count 200 --warmup 0"),
+            ("oneway", "--rate 500 --count 100 --warmup 0"),
+            ("exchange", "--nodes 2 --time 50ms --rate 100mbit"),
+        ] {
+            let common = "--transport udp --check --rounds 1";
+            let line = format!("{own} {common} --family {family} --size {largest}");
+            let (_, record) = measured(command, &line);
+            for run in &record.runs {
+                let counts = &run.counts;
+                assert!(counts.received > 0 && counts.corrupt == 0, "{command} {line}: {counts:?}");
+                assert_eq!(run.case.case.size.0, largest, "{command} {line}");
+            }
+        }
     }
 }

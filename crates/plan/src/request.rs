@@ -111,7 +111,7 @@ impl Request {
             asked.check_over(&self, transport)?;
             for &wait in &self.waits {
                 for &size in &sizes {
-                    check_size(transport, size)?;
+                    self.check_size(transport, size)?;
                     for &threads in &self.threads {
                         let first = so_far.cases.len();
                         let of = Combination { transport, wait, size, threads, client_hosts };
@@ -332,12 +332,19 @@ impl Request {
         })
     }
 
+    fn check_size(&self, transport: TransportKind, size: Bytes) -> Result<(), UsageError> {
+        let largest = transport.descriptor().largest_with(&self.settings);
+        refuse_found(Some(size.0).filter(|size| !(1..=largest).contains(size)), |size| {
+            format!("--size: {size} B is out of range over {transport}: use 1 to {largest} B")
+        })
+    }
+
     fn check_transport(&self, transport: TransportKind) -> Result<(), UsageError> {
         let descriptor = transport.descriptor();
         let fits = !descriptor.one_process || !self.has_threads();
         ensure!(fits, "{transport} simulates both ends in one thread: use --threads 1");
         let (fits, name) = (self.pattern.is_carried_by(descriptor), self.pattern.name());
-        ensure!(fits, "{transport} does not support {name}: see `wiregauge list`");
+        ensure!(fits, "{transport} does not support {name}: use {}", carrying(self.pattern));
         transport.check_settings(&self.settings)
     }
 }
@@ -437,11 +444,9 @@ pub fn in_all(cases: &[Case], rounds: Rounds) -> u64 {
     threads * u64::from(rounds.most)
 }
 
-fn check_size(transport: TransportKind, size: Bytes) -> Result<(), UsageError> {
-    let largest = transport.descriptor().largest;
-    refuse_found(Some(size.0).filter(|size| !(1..=largest).contains(size)), |size| {
-        format!("--size: {size} B is out of range over {transport}: use 1 to {largest} B")
-    })
+/// Returns the names of the transports that carry a pattern.
+pub fn carrying(pattern: PatternRef) -> String {
+    names(TransportKind::ALL.iter().filter(|one| pattern.is_carried_by(one.descriptor())))
 }
 
 /// Refuses numbers outside of their limits.

@@ -34,8 +34,10 @@ pub enum KernelPath {
 pub struct Descriptor {
     /// One line for `wiregauge list`.
     pub about: &'static str,
-    /// Largest message in bytes.
+    /// Largest message in bytes, whatever is set.
     pub largest: u64,
+    /// Bytes that it may be longer with these settings.
+    pub larger_with: fn(&Settings) -> u64,
     /// What traffic it carries.
     pub traffic: &'static [Traffic],
     /// Whether a message may be lost without an error.
@@ -113,6 +115,11 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// Returns the largest message in bytes with these settings.
+    pub fn largest_with(&self, settings: &Settings) -> u64 {
+        self.largest.saturating_add((self.larger_with)(settings))
+    }
+
     /// Whether it carries traffic of a kind for messages of any content.
     pub fn carries(&self, traffic: Traffic) -> bool {
         !self.samples_only && self.traffic.iter().any(|known| known.same_kind(traffic))
@@ -123,6 +130,7 @@ impl Descriptor {
         Descriptor {
             about: "",
             largest: 0,
+            larger_with: |_| 0,
             traffic: &[Traffic::Echo { every: 1 }, Traffic::Forward, Traffic::Both],
             loses: false,
             ordered: true,

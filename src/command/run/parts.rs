@@ -17,7 +17,7 @@ pub(super) fn place(parsed: &StudyFile, typed: &Place) -> Result<Place, CommandE
     let mut nodes = Vec::new();
     for (name, place) in &parsed.hosts {
         let wrong = |why: String| Box::new(parsed.written.wrong(place, why));
-        let host = values::host(name).map_err(wrong)?;
+        let host = values::one_host(name).map_err(wrong)?;
         let is_here = host.host == HERE && host.agent.is_none();
         let ssh = vec!["ssh".to_owned()];
         nodes.push((!is_here).then_some(HostSpec { ssh, ..host }));

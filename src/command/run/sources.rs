@@ -61,7 +61,7 @@ fn sources() -> Vec<Source> {
 fn plan_of(name: &str) -> Plan {
     let text = shipped::text(&STUDIES, name);
     let parsed = file::parse(&registry::names(), name, text).unwrap();
-    let requests = requests(&parsed).unwrap();
+    let requests = requests(&parsed, None).unwrap();
     let (name, source) = (name.into(), parsed.source.clone());
     study::plan(Study { name, source, ..Study::default() }, &requests).unwrap()
 }

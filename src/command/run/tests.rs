@@ -18,7 +18,7 @@ fn machine(link_rate: &str, ipoib_mode: &str) -> Machine {
 fn every_shipped_study_can_be_run() {
     for &(name, text) in STUDIES.iter() {
         let parsed = parsed(name, text);
-        let requests = requests(&parsed).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+        let requests = requests(&parsed, None).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
         fitting::check(&parsed, &requests).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
         let graphs =
             graphs(&parsed, &requests, &Place::default(), &machine("FDR", "datagram"), false)
@@ -77,7 +77,7 @@ fn the_quantiles_of_a_graph_are_those_of_a_summary() {
 fn unfit(entries: &str, graph: &str) -> String {
     let graph = format!("[[graph]]\ntitle = \"g\"\n{graph}");
     let parsed = parsed("s.toml", &format!("title = \"t\"\n{entries}{graph}"));
-    let requests = requests(&parsed).unwrap();
+    let requests = requests(&parsed, None).unwrap();
     fitting::check(&parsed, &requests).unwrap_err().to_string()
 }
 
@@ -139,7 +139,7 @@ fn cases_of_a_series_stay_together_and_are_told_apart_by_it() {
                 [[bandwidth]]\nseries = \"b\"\n[[latency]]\nseries = \"a\"\nsize = 32\n";
     let parsed = parsed("s.toml", text);
     let study = Study::default();
-    let requests = requests(&parsed).unwrap();
+    let requests = requests(&parsed, None).unwrap();
     let plan = study::plan(study.clone(), &requests).unwrap();
     assert_eq!((plan.cases.len(), plan.rounds.most), (4, 7));
     assert_eq!(plan.study.as_ref().unwrap().cases("a"), [0, 1, 3]);
@@ -166,7 +166,7 @@ fn a_quick_run_is_a_tenth_and_leaves_what_its_graphs_need() {
                 [[graph]]\ntitle = \"g\"\nkind = \"bars\"\nmetric = \"half_rtt\"\n\
                 series = [\"b\"]\nquantile = 0.99\n";
     let parsed = parsed("s.toml", text);
-    let requests = requests(&parsed).unwrap();
+    let requests = requests(&parsed, None).unwrap();
     let graphs =
         graphs(&parsed, &requests, &Place::default(), &machine("FDR", "datagram"), true).unwrap();
     let study = Study { quick: true, graphs, ..Study::default() };
@@ -186,7 +186,7 @@ fn figures_of_hardware_are_not_drawn_beside_loopback_or_an_emulated_device() {
     let text = "title = \"t\"\n[[latency]]\nseries = \"tcp\"\ntransport = \"tcp\"\n\
                 [[oneway]]\nseries = \"verbs\"\ntransport = \"verbs\"\n\
                 [[oneway]]\nseries = \"shm\"\ntransport = \"shm\"\n";
-    let requests = requests(&parsed("s.toml", text)).unwrap();
+    let requests = requests(&parsed("s.toml", text), None).unwrap();
     let link = |emulated| RdmaLink { name: "rxe0/1".into(), generation: None, emulated };
     let why = |series: &str, links: &[RdmaLink], over_loopback| {
         machine::no_hardware(&[series.to_owned()], &requests, links, over_loopback)
@@ -204,7 +204,7 @@ fn figures_of_so_many_nodes_are_not_drawn_beside_others() {
     let name = "mpi/presta-collectives";
     let text = shipped::text(&STUDIES, name);
     let parsed = parsed(name, text);
-    let requests = requests(&parsed).unwrap();
+    let requests = requests(&parsed, None).unwrap();
     let drawn = |nodes: usize| {
         let place = Place { nodes: vec![None; nodes], ..Place::default() };
         let graphs = graphs(&parsed, &requests, &place, &machine("FDR", "datagram"), false);
@@ -283,7 +283,7 @@ fn series_that_reach_the_other_host_are_run_without_those_that_do_not() {
     let text = "title = \"t\"\n[[latency]]\nseries = \"memory\"\ntransport = \"shm\"\n\
                 [[latency]]\nseries = \"network\"\ntransport = \"tcp\"\n";
     let parsed = parsed("apart", text);
-    let mut requests = requests(&parsed).unwrap();
+    let mut requests = requests(&parsed, None).unwrap();
     let names =
         |all: &[(String, Request)]| Vec::from_iter(all.iter().map(|(name, _)| name.clone()));
     let (here, missing) = reaching(requests.clone());

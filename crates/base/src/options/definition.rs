@@ -119,6 +119,10 @@ pub struct OptionDef {
     pub heading: Option<&'static str>,
     /// Whether it takes a list with commas between.
     pub is_list: bool,
+    /// True where commas within brackets part no list, as in lists of hosts.
+    pub has_brackets: bool,
+    /// Names that it takes and help leaves out: they are refused where it is read.
+    pub hidden_names: &'static [&'static str],
     /// Whether help leaves it out.
     pub is_hidden: bool,
     /// Whether most people want it: it is in the short help.
@@ -178,6 +182,8 @@ setters! {
     heading(heading: &'static str) { heading: Some(heading) }
     /// As a list.
     list() { is_list: true }
+    /// Makes it a list whose commas within brackets part nothing.
+    bracketed_list() { is_list: true, has_brackets: true }
     /// Not in help.
     hidden() { is_hidden: true }
     /// In the short help.
@@ -266,6 +272,8 @@ impl OptionDef {
             default_note: None,
             heading: None,
             is_list: false,
+            has_brackets: false,
+            hidden_names: &[],
             is_hidden: false,
             is_common: false,
             is_required: false,
@@ -309,12 +317,25 @@ impl OptionDef {
         }
     }
 
+    /// The names that it takes and help shows, where it takes names.
+    pub fn shown_choices(&self) -> Option<Vec<&'static str>> {
+        let mut names = self.choices()?;
+        names.retain(|name| !self.hidden_names.contains(name));
+        Some(names)
+    }
+
+    /// Returns the values in a text: one, or those of a list.
+    pub fn parts<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        match (self.is_list, self.has_brackets) {
+            (false, _) => vec![text],
+            (true, false) => text.split(',').collect(),
+            (true, true) => split_outside_brackets(text),
+        }
+    }
+
     /// Whether a text is a value of it; if not, why, in a sentence that says what to use.
     pub fn check(&self, text: &str) -> Result<(), String> {
-        if !self.is_list {
-            return self.check_one(text);
-        }
-        text.split(',').try_for_each(|one| self.check_one(one))
+        self.parts(text).into_iter().try_for_each(|one| self.check_one(one))
     }
 
     /// The same of one value of a list.
@@ -369,6 +390,21 @@ impl OptionDef {
         }
         text
     }
+}
+
+/// Returns the parts of a text between commas that stand outside of brackets:
+/// `n[1-4,7],login` has two.
+pub fn split_outside_brackets(text: &str) -> Vec<&str> {
+    let mut depth = 0usize;
+    let parts = text.split(|c| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.collect()
 }
 
 fn check_decimal(text: &str) -> Result<(), String> {

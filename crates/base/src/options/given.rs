@@ -116,8 +116,10 @@ impl Given {
 
     /// What a function reads in each value of a list.
     pub fn read_list<T, E>(&self, name: &str, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
-        let parts = self.text(name).into_iter().flat_map(|text| text.split(','));
-        parts.filter_map(|one| parse(one).ok()).collect()
+        let Some((text, definition)) = self.text(name).zip(self.definition(name)) else {
+            return Vec::new();
+        };
+        definition.parts(text).into_iter().filter_map(|one| parse(one).ok()).collect()
     }
 
     /// A type whose fields are named as options: each has the value of its option.
@@ -280,6 +282,16 @@ mod tests {
         assert!(refused.ends_with("whose case matters: use Gb/s or GB/s"), "{refused}");
         let refused = unit.check("gib/s").unwrap_err();
         assert!(refused.ends_with("whose case matters: use GiB/s"), "{refused}");
+    }
+
+    #[test]
+    fn commas_within_brackets_part_no_list_of_hosts() {
+        let hosts = OptionDef::path("hosts", "").bracketed_list();
+        assert_eq!(hosts.parts("n[1-4,7],login"), ["n[1-4,7]", "login"]);
+        assert_eq!(hosts.parts("a,,b["), ["a", "", "b["]);
+        assert_eq!(hosts.parts("]a,b"), ["]a", "b"]);
+        assert_eq!(OptionDef::path("files", "").list().parts("a[1,2]"), ["a[1", "2]"]);
+        assert_eq!(OptionDef::path("file", "").parts("a,b"), ["a,b"]);
     }
 
     #[test]

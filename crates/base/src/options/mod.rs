@@ -9,7 +9,9 @@
 mod definition;
 mod given;
 
-pub use definition::{Kind, Named, OptionDef, OptionTable, Unit, names, parse_count, under};
+pub use definition::{
+    Kind, Named, OptionDef, OptionTable, Unit, names, parse_count, split_outside_brackets, under,
+};
 pub use definition::{named, named_enum};
 pub use given::{Given, each_once, grouped};
 

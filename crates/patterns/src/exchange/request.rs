@@ -209,7 +209,7 @@ impl PatternRequest for ExchangeRequest {
             .sizes
             .iter()
             .flat_map(|size| self.spreads.iter().map(|spread| Lengths::longest(size.0, *spread)));
-        let largest = descriptor.largest;
+        let largest = descriptor.largest_with(&request.settings);
         refuse_found(lengths.max().filter(|longest| *longest > largest), |longest| {
             format!("a message has up to {longest} B, and {over} carries {largest} B: use less")
         })?;

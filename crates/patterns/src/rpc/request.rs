@@ -258,7 +258,7 @@ impl PatternRequest for RpcRequest {
 
     fn check_over(&self, request: &Request, over: TransportKind) -> Result<(), UsageError> {
         let descriptor = over.descriptor();
-        let largest = Bytes(descriptor.largest);
+        let largest = Bytes(descriptor.largest_with(&request.settings));
         let longest = |workload: &Workload| self.cut(workload).longest();
         let mut workloads = self.workloads.iter();
         refuse_found(workloads.find(|workload| longest(workload) > largest), |workload| {

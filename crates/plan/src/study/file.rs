@@ -21,19 +21,24 @@ const LONGEST_TEXT: usize = 500;
 pub const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 /// Words that hold for the whole run, and are typed where it is started.
 #[rustfmt::skip]
-pub const TYPED: [&str; 32] = [
+pub const TYPED: [&str; 28] = [
     "cpus", "seed", "clock", "out", "json", "to", "hosts", "hosts-file", "all-pairs", "at-once",
-    "client-hosts",
-    "rails", "forever", "report-every", "causes",
-    "bisection", "remote-binary", "push", "ssh", "rank", "ranks", "leader",
+    "client-hosts", "bisection", "remote-binary", "push", "ssh", "rank", "ranks", "leader",
     "baseline", "save-baseline", "fail-if", "strict", "junit", "markdown",
     "live", "columns", "verbose", "color",
 ];
 /// Words of a command that a study has no use for, and what is to be typed instead.
-const ELSEWHERE: [(&str, &str); 3] = [
-    ("slo", "a study does not search for rates: use wiregauge load --slo 'p99<50us'"),
-    ("file", "a study writes no sample files: use wiregauge stream --file out.csv"),
-    ("format", "a study writes no sample files: use wiregauge stream --file out.csv"),
+const ELSEWHERE: [(&str, &str); 7] = [
+    ("forever", "a study ends by itself: use `wiregauge latency --forever`"),
+    (
+        "report-every",
+        "a study prints no lines of a round: use `wiregauge bandwidth --report-every 1s`",
+    ),
+    ("causes", "a study looks for no causes: use `wiregauge latency --causes`"),
+    ("rails", "a study measures no rails: use `wiregauge bandwidth --to node07 --rails all`"),
+    ("slo", "a study does not search for rates: use `wiregauge load --slo 'p99<50us'`"),
+    ("file", "a study writes no sample files: use `wiregauge stream --file out.csv`"),
+    ("format", "a study writes no sample files: use `wiregauge stream --file out.csv`"),
 ];
 /// Words that hold for the whole study, and stand below `[all]`.
 pub const WHOLE: [&str; 3] = ["rounds", "until", "threshold"];
@@ -211,7 +216,7 @@ fn refuse_typed(written: &Written, words: &[Word]) -> Result<(), Misplaced> {
         let sentence = match ELSEWHERE.iter().find(|(other, _)| *other == key) {
             Some((_, why)) => format!("'{key}' is not available here: {why}"),
             None if TYPED.contains(&key) => {
-                format!("'{key}' applies to the whole run: use wiregauge run STUDY --{key}")
+                format!("'{key}' applies to the whole run: use `wiregauge run STUDY --{key}`")
             }
             None => continue,
         };

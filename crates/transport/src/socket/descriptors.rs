@@ -3,9 +3,10 @@
 use super::transport::SocketTransport;
 use super::{RECEIVE_BYTES, bytes_of_end, slots_for};
 use crate::settings::{BUSY_POLL, DSCP, FAMILY, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
-use crate::{Descriptor, KernelPath, TransportRequest};
+use crate::{Descriptor, KernelPath, Settings, TransportRequest};
 use wiregauge_base::options::OptionDef;
 use wiregauge_base::units::Bytes;
+use wiregauge_host::Family;
 
 /// On unless said: a benchmark that waits for Nagle measures Nagle.
 const NODELAY: OptionDef =
@@ -74,11 +75,19 @@ pub const TCP: Descriptor = Descriptor {
     ..Descriptor::opened_by(|setup| SocketTransport::TCP.open(setup))
 };
 
+/// Returns by how much a datagram over IPv6 may be longer: its length does not count the header of
+/// IP (RFC 8200, section 3), which is 20 bytes of an IPv4 packet.
+fn larger_over_ipv6(settings: &Settings) -> u64 {
+    if settings.family() == Some(Family::Ipv6) { 20 } else { 0 }
+}
+
 /// The UDP transport.
 pub const UDP: Descriptor = Descriptor {
     about: "UDP over IP",
-    // 65535 less the headers of IP and UDP.
+    // 65535 less the headers of IPv4 (20) and UDP (8). Which family an end has without --family is
+    // known when it is opened, so the larger payload of IPv6 has to be asked for.
     largest: 65507,
+    larger_with: larger_over_ipv6,
     loses: true,
     ordered: false,
     settings: &[DSCP, INTERFACE, FAMILY, SEND_BUFFER, RECEIVE_BUFFER, BUSY_POLL],
