@@ -153,7 +153,7 @@ fn man(typed: Typed) -> Result<Command, UsageError> {
 pub fn screen(names: &[&str], command: &clap::Command) -> String {
     let [name, below @ ..] = names else { return program_screen() };
     let usage = command.clone().render_usage().to_string();
-    let all = format!("All options: wiregauge help {}", names.join(" "));
+    let pointer = pointer(&names.join(" "));
     if let Some(pattern) = registry::all().iter().find(|pattern| pattern.name() == *name) {
         return Screen {
             about: pattern.about(),
@@ -161,7 +161,7 @@ pub fn screen(names: &[&str], command: &clap::Command) -> String {
             examples: pattern.examples(),
             operands: &[],
             options: tables::given_of_pattern(*pattern).definitions(),
-            pointer: format!("{all}; of a transport: wiregauge help tcp"),
+            pointer: format!("{pointer}; of a transport: `wiregauge help tcp`"),
         }
         .text();
     }
@@ -179,11 +179,16 @@ pub fn screen(names: &[&str], command: &clap::Command) -> String {
             examples: known.examples,
             operands: known.operands,
             options: known.given().definitions(),
-            pointer: all,
+            pointer,
         }
         .text(),
         None => command.clone().render_help().to_string(),
     }
+}
+
+/// Returns the line that says where all options of a command are listed.
+fn pointer(command: &str) -> String {
+    format!("All options: `wiregauge help {command}`")
 }
 
 fn program_screen() -> String {

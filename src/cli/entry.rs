@@ -74,7 +74,7 @@ fn allowed(given: &Given) -> String {
     let words = given.definitions().iter().filter(|option| !option.is_hidden);
     let words: Vec<&str> = words.map(|option| option.name).filter(own).collect();
     format!(
-        "series, {}, an option of its transport (wiregauge help NAME), and below [all] also {}",
+        "series, {}, an option of its transport (`wiregauge help NAME`), and below [all] also {}",
         words.join(", "),
         WHOLE.join(", ")
     )

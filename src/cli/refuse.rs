@@ -103,7 +103,9 @@ fn no_command(above: &clap::Command, name: &str, typed: &str) -> String {
     let names: Vec<&str> = commands(above).collect();
     let meant = Answer::sentence(suggest::command(&names, typed));
     match name {
-        "wiregauge" => format!("there is no command '{typed}'{meant} (wiregauge --help lists all)"),
+        "wiregauge" => {
+            format!("there is no command '{typed}'{meant} (`wiregauge --help` lists all)")
+        }
         name => format!("{name} does not take '{typed}'{meant}: use {}", names.join(", ")),
     }
 }
@@ -129,15 +131,15 @@ pub fn no_help(whole: &clap::Command, words: &[String]) -> UsageError {
     let is_subject = |word: &&String| subjects().any(|name| name.eq_ignore_ascii_case(word));
     if let Some(subject) = words.iter().find(is_subject) {
         return UsageError(format!(
-            "help on a transport or another program takes one name: use wiregauge help {subject}"
+            "help on a transport or another program takes one name: use `wiregauge help {subject}`"
         ));
     }
     let names: Vec<&str> = commands(whole).chain(subjects()).collect();
     let typed = words.join(" ");
     let meant = Answer::sentence(suggest::help(&names, &typed));
     UsageError(format!(
-        "no help on '{typed}'{meant} (wiregauge --help lists the commands, wiregauge list the \
-         transports)"
+        "no help on '{typed}'{meant} (`wiregauge --help` lists the commands, `wiregauge list` \
+         the transports)"
     ))
 }
 
@@ -181,8 +183,8 @@ fn unknown(whole: &clap::Command, command: &clap::Command, name: &str, argument:
 /// Where all options are listed.
 fn see(name: &str) -> String {
     match name {
-        "wiregauge" => "wiregauge --help lists all".into(),
-        command => format!("wiregauge help {command} lists all"),
+        "wiregauge" => "`wiregauge --help` lists all".into(),
+        command => format!("`wiregauge help {command}` lists all"),
     }
 }
 
@@ -206,7 +208,7 @@ fn conflict(error: &clap::Error, name: &str, option: &str) -> String {
     let prior = texts(error, ContextKind::PriorArg).join(" and ");
     let prior = option_name(&prior);
     if let [command] = texts(error, ContextKind::InvalidSubcommand).as_slice() {
-        return format!("{prior} must follow '{command}': use wiregauge {command} {prior}");
+        return format!("{prior} must follow '{command}': use `wiregauge {command} {prior}`");
     }
     if prior == option || prior.is_empty() {
         return format!("{option} is given twice to {name}: use it once");

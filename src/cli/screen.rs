@@ -61,7 +61,7 @@ fn typed(option: &OptionDef) -> String {
 /// What an option means: with the values that it takes and its default, and as much of its
 /// explanation, as fit.
 fn explained(option: &OptionDef, width: usize) -> String {
-    let values = option.choices().map(|names| format!(": {}", names.join(", ")));
+    let values = option.shown_choices().map(|names| format!(": {}", names.join(", ")));
     let default = option.default.or(option.default_note);
     let default = default.map(|value| format!(" [default: {value}]")).unwrap_or_default();
     let after = [values.unwrap_or_default() + &default, default, String::new()];
@@ -110,8 +110,8 @@ pub fn of_program(about: &str, commands: &[(Group, &str, &str)]) -> String {
     format!(
         "{}\n\n\
          Usage: wiregauge [COMMAND] [OPTIONS]  without one: every transport, in a minute\n\n{}\n\
-         Options of a command: wiregauge COMMAND -h; all of them: wiregauge help COMMAND.\n\
-         Of a transport: wiregauge help tcp. Words of other tools: wiregauge help iperf3.\n",
+         Of a command: `wiregauge COMMAND -h`; all options: `wiregauge help COMMAND`.\n\
+         Of a transport: `wiregauge help tcp`; of other tools: `wiregauge help iperf3`.\n",
         clause(about),
         listed(&rows.collect::<Vec<_>>())
     )

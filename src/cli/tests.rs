@@ -1,6 +1,10 @@
 //! What the command line promises.
 
 mod addresses;
+#[cfg(test)]
+mod offers;
+#[cfg(test)]
+mod printed;
 
 use super::*;
 use crate::pattern::bandwidth::{self, Direction};
@@ -137,7 +141,7 @@ fn a_window_takes_bursts_of_any_length_and_nothing_else_that_sets_send_times() {
 #[test]
 fn an_option_of_another_command_is_refused_with_that_command() {
     assert!(refusal("latency --rate 1k").contains(
-        "'--rate', which is an option of oneway, stream, load, exchange, run (wiregauge help"
+        "'--rate', which is an option of oneway, stream, load, exchange, run (`wiregauge help"
     ));
     assert!(refusal("latency --window 3").contains("which is an option of bandwidth, load"));
 }
@@ -251,10 +255,10 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     for (line, says) in [
-        ("wrong", "there is no command 'wrong' (wiregauge --help lists all)"),
-        ("latency --wrong", "latency has no option '--wrong' (wiregauge help latency lists all)"),
-        ("latency -p 5", "'-p': wiregauge chooses free ports itself (wiregauge help latency"),
-        ("compare a b -p", "compare has no option '-p' (wiregauge help compare lists all)"),
+        ("wrong", "there is no command 'wrong' (`wiregauge --help` lists all)"),
+        ("latency --wrong", "latency has no option '--wrong' (`wiregauge help latency` lists all)"),
+        ("latency -p 5", "'-p': wiregauge chooses free ports itself (`wiregauge help latency"),
+        ("compare a b -p", "compare has no option '-p' (`wiregauge help compare` lists all)"),
         ("osu_allreduce", "did you mean 'collective --collective allreduce'?"),
     ] {
         assert!(refusal(line).contains(says), "{line}: {}", refusal(line));
@@ -329,9 +333,9 @@ fn help_says_what_it_can_be_about() {
         assert_eq!(meant(line).as_deref(), Some(instead), "{line}: {}", refusal(line));
     }
     for (line, says) in [
-        ("help latency tcp", "takes one name: use wiregauge help tcp"),
-        ("help tcp extra", "takes one name: use wiregauge help tcp"),
-        ("help latency extra", "no help on 'latency extra' (wiregauge"),
+        ("help latency tcp", "takes one name: use `wiregauge help tcp`"),
+        ("help tcp extra", "takes one name: use `wiregauge help tcp`"),
+        ("help latency extra", "no help on 'latency extra' (`wiregauge"),
     ] {
         assert!(refusal(line).contains(says), "{line}: {}", refusal(line));
     }

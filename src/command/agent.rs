@@ -13,7 +13,7 @@ use crate::remote::daemon::identity::{self, Identity, peers};
 use crate::remote::daemon::pairing::{self, CONTROLLERS, Secret};
 use crate::remote::daemon::{self, Daemon, Trust};
 use std::io::{self, BufRead, IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Environment variable with the secret for `pair`, which else asks for it.
@@ -44,6 +44,7 @@ pub fn agent(given: &Given) -> Result<Exit, CommandError> {
     let listen = given.read("listen", values::listening);
     let listener = daemon::listen(listen.unwrap_or(([127, 0, 0, 1], AGENT_PORT).into()))?;
     let at = listener.local_addr()?;
+    let identity = named_identity(given);
     let reach = match at.ip().is_loopback() {
         true => ", reachable from this host only (see --listen; rounds need --peers)",
         false => "",
@@ -51,11 +52,18 @@ pub fn agent(given: &Given) -> Result<Exit, CommandError> {
     complain(&format!("listening at {at}{reach}"));
     complain(&format!("limits: {}", daemon.caps));
     complain(&format!(
-        "paired with {paired} controller{} in {}; `wiregauge agent --pair` adds one",
+        "paired with {paired} controller{} in {}; `wiregauge agent --pair{identity}` adds one",
         if paired == 1 { "" } else { "s" },
         folder.join(CONTROLLERS).display()
     ));
     daemon::serve(&Arc::new(daemon), &listener)
+}
+
+/// The option that names the directory of an identity, where it was given: without it a command
+/// would be another agent's.
+fn named_identity(given: &Given) -> String {
+    let named = given.text("identity").map(|path| host_spec::typed_path(Path::new(path)));
+    named.map(|path| format!(" --identity {path}")).unwrap_or_default()
 }
 
 /// What controllers may do.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Another host, as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,9 +80,18 @@ pub fn joined(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// A word as it is typed in a command: in quotes where it has brackets, which shells expand.
+/// A word as it is typed in a command that a sentence prints: in quotes where a shell would make
+/// something else of it, such as of blanks and brackets.
 pub fn typed(word: &str) -> String {
-    if word.contains('[') { format!("'{word}'") } else { word.to_owned() }
+    // A zero ends an argument, so that no word of a command has one.
+    shlex::try_quote(&word.replace('\0', "")).map_or_else(|_| word.to_owned(), Into::into)
+}
+
+/// A path as it is typed in a command: one that begins with a dash would be an option.
+pub fn typed_path(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let dot = if text.starts_with('-') { "./" } else { "" };
+    typed(&format!("{dot}{text}"))
 }
 
 /// The words of a command, as a shell parts them: by quotes and backslashes, up to a `#` that
@@ -149,6 +159,22 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_is_typed_is_one_word_and_no_option() {
+        for (path, text) in [
+            ("result", "result"),
+            ("/runs/a b", "'/runs/a b'"),
+            ("it's", "\"it's\""),
+            ("-x", "./-x"),
+            ("--json out", "'./--json out'"),
+            ("$(x)[1]*", "'$(x)[1]*'"),
+        ] {
+            assert_eq!(typed_path(Path::new(path)), text);
+            let read = words(text).unwrap();
+            assert!(read == [path] || read == [format!("./{path}")], "{read:?}");
+        }
+    }
+
+    #[test]
     fn a_path_is_one_word_for_a_shell() {
         assert_eq!(quoted("/opt/a b/$(x)"), "'/opt/a b/$(x)'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
@@ -156,6 +182,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_word_that_is_typed_is_read_back(word in "\\PC{1,12}") {
+            prop_assert_eq!(words(&typed(&word)), Some(vec![word]));
+        }
+
         #[test]
         fn words_that_are_quoted_are_read_back(
             list in prop::collection::vec("[a-z \"]{0,8}", 1..5),

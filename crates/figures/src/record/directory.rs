@@ -22,6 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wiregauge_base::units::Bytes;
 use wiregauge_host::open_file;
+use wiregauge_plan::host_spec::typed_path;
 use wiregauge_sample::RoundSamples;
 
 /// The record's file in a run directory.
@@ -308,7 +309,7 @@ impl Writer {
                 Err(match partial.is_recoverable {
                     true => error.with(&format!(
                         "the rounds before are saved: `wiregauge recover {}` makes their record",
-                        shown(&partial.path)
+                        typed_path(&partial.path)
                     )),
                     false => error.with("nothing of the record was kept"),
                 })
@@ -559,9 +560,10 @@ fn not_opened(dir: &Path, path: &Path, source: io::Error) -> RecordError {
         }
         Ok(meta) if !meta.is_dir() => not_a_directory(dir, "it is a file"),
         Ok(_) if is_missing && is_partial => RecordError::Refused(format!(
-            "{dir} was left by an interrupted run and has no record.json: `wiregauge recover \
-             {dir}` makes one of the rounds that had ended",
-            dir = shown(dir)
+            "{} was left by an interrupted run and has no record.json: `wiregauge recover {}` \
+             makes one of the rounds that had ended",
+            shown(dir),
+            typed_path(dir)
         )),
         Ok(_) if is_missing => {
             let is_empty = dir.read_dir().is_ok_and(|mut entries| entries.next().is_none());

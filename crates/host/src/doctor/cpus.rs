@@ -25,7 +25,7 @@ pub(super) fn isolation(examined: &Examined) -> Vec<Finding> {
         let list = format_cpus(&open);
         Finding::of_warning(warning)
             .costs(
-                "the time for which another task runs; how much: wiregauge noise --together",
+                "the time for which another task runs; how much: `wiregauge noise --together`",
                 "scheduler",
             )
             .advice(format!(
@@ -44,7 +44,7 @@ pub(super) fn tick(examined: &Examined) -> Vec<Finding> {
     }
     let sentence = "the scheduler's tick interrupts a busy task 100 to 1000 times a second";
     let finding = Finding::new(Note, named(&ticking), sentence)
-        .costs("some us each; how much here: wiregauge noise --together", NO_HZ)
+        .costs("some us each; how much here: `wiregauge noise --together`", NO_HZ)
         .advice(format!("boot with nohz_full={}", format_cpus(&ticking)));
     vec![finding]
 }
@@ -164,7 +164,7 @@ pub(super) fn interrupts(examined: &Examined) -> Vec<Finding> {
     let count: u32 = examined.environment.cpus.iter().filter_map(|state| state.interrupts).sum();
     let finding =
         Finding::new(Note, named(&routed), format!("{count} interrupts are routed there"))
-            .costs("some us each when they come", "wiregauge noise --together names them")
+            .costs("some us each when they come", "`wiregauge noise --together` names them")
             .advice("boot with irqaffinity= and the CPUs that do not measure");
     vec![finding]
 }

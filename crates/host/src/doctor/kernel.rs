@@ -96,7 +96,7 @@ pub(super) fn mitigations(examined: &Examined) -> Vec<Finding> {
 pub(super) fn other_load(examined: &Examined) -> Vec<Finding> {
     let found = examined.warned("other_load").map(|warning| {
         Finding::of_warning(warning).costs(
-            "the time for which it has a measuring CPU; which task: wiregauge noise --together",
+            "the time for which it has a measuring CPU; which task: `wiregauge noise --together`",
             "scheduler",
         )
     });
@@ -106,7 +106,7 @@ pub(super) fn other_load(examined: &Examined) -> Vec<Finding> {
 pub(super) fn virtual_machine(examined: &Examined) -> Vec<Finding> {
     let found = examined.warned("virtual_machine").map(|warning| {
         Finding::of_warning(warning).costs(
-            "the time for which its host takes a CPU away; how much: wiregauge noise --together",
+            "the time for which its host takes a CPU away; how much: `wiregauge noise --together`",
             "steal of /proc/stat",
         )
     });

@@ -80,7 +80,7 @@ fn explain(host: &str, port: u16, is_rank: bool, error: &io::Error) -> Fault {
             ),
         },
         error => {
-            let sentence = "does not answer like a wiregauge agent";
+            let sentence = "does not answer as an agent of this program does";
             return Fault::new(format!("{at} {sentence} ({error})"));
         }
     })

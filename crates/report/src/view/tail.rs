@@ -10,7 +10,7 @@ use wiregauge_figures::view::compared::{ends_of, told_apart};
 /// What these causes are worth.
 const WORTH: &str = "by the scheduler's and the interrupts' trace points on the CPUs and threads \
                      of the measurement, and by TCP's counters once in a millisecond; other queues \
-                     and gaps are seen by wiregauge explain alone";
+                     and gaps are seen by `wiregauge explain` alone";
 
 /// A sentence for each run, until the answer is long enough.
 pub fn answer(record: &Record) -> impl Iterator<Item = String> {
