@@ -6,6 +6,8 @@
 #![allow(clippy::expect_used)]
 
 #[cfg(test)]
+mod dictionary;
+#[cfg(test)]
 mod mutate;
 mod targets;
 
@@ -17,16 +19,22 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Folders with inputs to start from, relative to the root of the project.
     pub seeds: &'static [&'static str],
+    /// A file with words of its format, in the form of libFuzzer's dictionaries.
+    pub dictionary: &'static str,
 }
 
-/// Declares the table, and one test for each target.
+/// Declares the table, and one test for each target. A target whose input has the format of another
+/// one's shares its dictionary.
 macro_rules! targets {
-    ($($name:ident: $seeds:tt;)+) => {
+    (@dictionary $name:ident) => { concat!("fuzz/dictionaries/", stringify!($name)) };
+    (@dictionary $name:ident $other:ident) => { targets!(@dictionary $other) };
+    ($($name:ident: $seeds:tt $(as $other:ident)?;)+) => {
         /// All targets, sorted by name.
         pub const TARGETS: &[Target] = &[$(Target {
             name: stringify!($name),
             run: targets::$name::run,
             seeds: &$seeds,
+            dictionary: targets!(@dictionary $name $($other)?),
         }),+];
 
         #[cfg(test)]
@@ -42,17 +50,24 @@ macro_rules! targets {
 }
 
 targets! {
+    agent_frames: ["fuzz/seeds/agent_frames"];
     agent_inspector: ["fuzz/seeds/agent_inspector"];
     clock_datagrams: ["fuzz/seeds/clock_datagrams"];
+    command_line: ["fuzz/seeds/command_line"];
     control_frames: ["fuzz/seeds/control_frames"];
+    data_connections: ["fuzz/seeds/data_connections"];
+    exchange_files: ["fuzz/seeds/exchange_files"];
+    homa_timetrace: ["fuzz/seeds/homa_timetrace"];
+    host_files: ["fuzz/seeds/host_files"];
     hosts_file: ["fuzz/seeds/hosts_file"];
-    journal: ["fuzz/seeds/journal"];
+    journal: ["fuzz/seeds/journal"] as record_json;
     launchers: ["fuzz/seeds/launchers"];
     limit: ["fuzz/seeds/limit"];
+    netlink_replies: ["fuzz/seeds/netlink_replies"];
     pairing: ["fuzz/seeds/pairing"];
     record_json: ["fuzz/seeds/record_json", "tests/records"];
-    reference: ["fuzz/seeds/reference"];
-    report_page: ["fuzz/seeds/record_json", "tests/records"];
+    reference: ["fuzz/seeds/reference", "references"];
+    report_page: ["fuzz/seeds/record_json", "tests/records"] as record_json;
     samples_parquet: ["fuzz/seeds/samples_parquet"];
     stream_formats: ["fuzz/seeds/stream_formats"];
     study: ["studies"];

@@ -1,5 +1,6 @@
 //! Runs the target that the variable `FUZZ_TARGET` names under libFuzzer, with libFuzzer's
-//! arguments. Without the variable, lists the targets, each with its folders of seeds.
+//! arguments. Without the variable, lists the targets, each with its dictionary and its folders of
+//! seeds.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -18,7 +19,7 @@ fn initialize() {
     let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
     let Some(target) = find(&name) else {
         for target in TARGETS {
-            println!("{} {}", target.name, target.seeds.join(" "));
+            println!("{} {} {}", target.name, target.dictionary, target.seeds.join(" "));
         }
         std::process::exit(if name.is_empty() { 0 } else { 2 });
     };

@@ -4,7 +4,7 @@
 //! `FUZZ_SEED` gives other mutations, and `FUZZ_SECONDS` more of them:
 //! `FUZZ_SEED=2 FUZZ_SECONDS=60 cargo test -p wiregauge-fuzz sweep`.
 
-use crate::{TARGETS, Target, find, valid_text};
+use crate::{TARGETS, Target, dictionary, find, valid_text};
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -39,6 +39,7 @@ const SPECIAL: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"'\\,.:;-+*/=<>()[]{}#09aAeE"
 pub(crate) fn run_mutations(name: &str) {
     let target = find(name).expect("the table has the target");
     let seeds = read_seeds(target);
+    let words = dictionary::read(&root().join(target.dictionary));
     let seed = number_of("FUZZ_SEED").unwrap_or(1);
     let seconds = number_of("FUZZ_SECONDS");
     let max_inputs = if seconds.is_some() { u64::MAX } else { MAX_INPUTS };
@@ -50,7 +51,7 @@ pub(crate) fn run_mutations(name: &str) {
     let start = Instant::now();
     let mut count = 0;
     while count < max_inputs && start.elapsed() < max_time {
-        run_one(target, &mutated(&seeds, &mut rng), &format!("mutation-{seed}-{count}"));
+        run_one(target, &mutated(&seeds, &words, &mut rng), &format!("mutation-{seed}-{count}"));
         count += 1;
     }
     println!("{name}: {} seeds, {count} mutations with FUZZ_SEED={seed}", seeds.len());
@@ -61,7 +62,7 @@ fn number_of(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no whole number")))
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("fuzz/ is in the root")
 }
 
@@ -102,11 +103,12 @@ fn run_one(target: &Target, input: &[u8], origin: &str) {
 }
 
 /// Returns a seed after a few random steps.
-fn mutated(seeds: &[Vec<u8>], rng: &mut impl Rng) -> Vec<u8> {
+fn mutated(seeds: &[Vec<u8>], words: &[Vec<u8>], rng: &mut impl Rng) -> Vec<u8> {
     let mut input = pick(seeds, rng);
     for _ in 0..rng.random_range(1..=MAX_STEPS) {
         let other = pick(seeds, rng);
-        step(&mut input, &other, rng);
+        let word = words.choose(rng).map_or(&[][..], Vec::as_slice);
+        step(&mut input, &other, word, rng);
     }
     input
 }
@@ -115,11 +117,11 @@ fn pick(seeds: &[Vec<u8>], rng: &mut impl Rng) -> Vec<u8> {
     seeds.choose(rng).cloned().unwrap_or_default()
 }
 
-/// Changes an input once; some steps use a part of another one.
-fn step(input: &mut Vec<u8>, other: &[u8], rng: &mut impl Rng) {
+/// Changes an input once; some steps use a part of another one, or a word of the dictionary.
+fn step(input: &mut Vec<u8>, other: &[u8], word: &[u8], rng: &mut impl Rng) {
     let position = rng.random_range(0..=input.len());
     let chunk = random_range(input.len(), rng);
-    match rng.random_range(0..9) {
+    match rng.random_range(0..11) {
         0 => overwrite(input, position, |byte| byte ^ (1 << rng.random_range(0..8))),
         1 => overwrite(input, position, |_| rng.random()),
         2 => overwrite(input, position, |_| *SPECIAL.choose(rng).unwrap_or(&0)),
@@ -128,6 +130,11 @@ fn step(input: &mut Vec<u8>, other: &[u8], rng: &mut impl Rng) {
         5 => input.truncate(position),
         6 => drop(input.splice(position..position, other[random_range(other.len(), rng)].to_vec())),
         7 => drop(input.splice(chunk, other[random_range(other.len(), rng)].to_vec())),
+        8 => drop(input.splice(position..position, word.to_vec())),
+        9 => {
+            let end = input.len().min(position + word.len());
+            drop(input.splice(position..end, word.to_vec()));
+        }
         // The beginning of this one and the end of the other.
         _ => {
             let from = rng.random_range(0..=other.len());
@@ -161,7 +168,12 @@ fn the_table_lists_every_file_of_a_target_in_order() {
 
 #[test]
 fn an_input_that_fails_is_kept() {
-    let broken = Target { name: "broken", run: |input| assert!(input != b"bad"), seeds: &[] };
+    let broken = Target {
+        name: "broken",
+        run: |input| assert!(input != b"bad"),
+        seeds: &[],
+        dictionary: "",
+    };
     run_one(&broken, b"good", "seed-0");
     assert!(catch_unwind(|| run_one(&broken, b"bad", "seed-1")).is_err());
     let folder = root().join("target/artifacts/broken");
@@ -173,9 +185,10 @@ fn an_input_that_fails_is_kept() {
 #[test]
 fn mutations_depend_on_the_seed_alone() {
     let seeds = [b"8..64KiB*2".to_vec(), b"1,2,3".to_vec()];
+    let words = [b"KiB".to_vec()];
     let first = |seed| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        (0..50).map(|_| mutated(&seeds, &mut rng)).collect::<Vec<_>>()
+        (0..50).map(|_| mutated(&seeds, &words, &mut rng)).collect::<Vec<_>>()
     };
     assert_eq!(first(1), first(1));
     assert_ne!(first(1), first(2));

@@ -3,6 +3,9 @@
 //!
 //! `UPDATE_SEEDS=1 cargo test --test it seeds::` makes those of a format again after it changed.
 
+mod commands;
+mod sessions;
+
 use crate::support::program::PROGRAM;
 use crate::support::{Scratch, full_record};
 use std::collections::BTreeMap;
@@ -14,16 +17,16 @@ use std::process::Command;
 use wiregauge::cli::entry::hosts;
 use wiregauge::clock::exchange;
 use wiregauge::control::frame;
-use wiregauge::control::protocol::{FromAgent, ToAgent};
+use wiregauge::control::protocol::{FromAgent, Outcome, ToAgent};
 use wiregauge::pattern::registry;
 use wiregauge::pattern::rpc::workload::Workload;
 use wiregauge::plan::{Trace, reference, study, sweep};
 use wiregauge::record::directory::parse_record;
 use wiregauge::record::journal::{self, JOURNAL_FILE};
 use wiregauge::record::{RunDirectory, SampleReader};
-use wiregauge::remote::daemon::caps::{Caps, Inspector};
 use wiregauge::remote::daemon::pairing;
-use wiregauge::remote::job::{munge, nodelist, parse_published, rank};
+use wiregauge::remote::job::{munge, nodelist, parse_node, parse_published, rank};
+use wiregauge::remote::stderr::telling_line;
 use wiregauge::signal::format::Format;
 use wiregauge::signal::source::{Shape, Signal, Source};
 use wiregauge::signal::{Kind, Sample, TimeOfDay};
@@ -147,19 +150,11 @@ fn signals_are_read() {
 }
 
 #[test]
-fn frames_are_read_and_admitted() {
+fn frames_are_read() {
     all_valid(&seeds("control_frames"), |_, bytes| {
         let as_sent = frame::read::<ToAgent>(&mut &*bytes).map(drop);
         let as_received = frame::read::<FromAgent>(&mut &*bytes).map(drop);
         as_sent.or(as_received).map_err(|e| e.to_string())
-    });
-    all_valid(&seeds("agent_inspector"), |_, mut bytes| {
-        let mut inspector = Inspector::new(Caps::default(), registry::find);
-        while !bytes.is_empty() {
-            let body = frame::read_body(&mut bytes).map_err(|e| e.to_string())?;
-            inspector.admit(&body)?;
-        }
-        Ok(())
     });
 }
 
@@ -191,6 +186,8 @@ fn what_peers_and_launchers_send_is_read() {
             1 => munge::read(text, 1000).map(drop),
             3 => parse_published(text).map(drop).ok_or("nothing published".into()),
             4 => rank::find(&rank::RankOptions::default(), &name)?.map(drop).ok_or("alone".into()),
+            5 => telling_line(&bytes[1..]).map(drop).ok_or("nothing said".into()),
+            6 => parse_node(text).first().map(drop).ok_or("no address".into()),
             // The answers of a manager end in an orderly way.
             _ => text.ends_with("cmd=finalize_ack\n").then_some(()).ok_or("cut off".into()),
         }
@@ -216,6 +213,10 @@ fn seeds_are_written_when_asked() {
         }
     }
     session();
+    commands::write();
+    let words = words_of_records();
+    let about = "Keys and words of a record and of a journal.";
+    commands::write_dictionary("record_json", about, words);
 }
 
 /// An empty folder of seeds.
@@ -263,6 +264,7 @@ fn session() {
     fs::copy(run.join("samples.parquet"), seeds("samples_parquet").join("latency")).unwrap();
 
     let (frames, sessions) = (renewed("control_frames"), renewed("agent_inspector"));
+    sessions::write_of_studies();
     for (number, path) in files(&scratch.0).iter().enumerate() {
         let bytes = fs::read(path).unwrap();
         match path.file_stem().and_then(|name| name.to_str()) {
@@ -270,10 +272,37 @@ fn session() {
                 first_of_each::<ToAgent>(&bytes, &frames, "sent");
                 fs::write(sessions.join(format!("session-{number}")), bytes).unwrap();
             }
-            Some("received") => first_of_each::<FromAgent>(&bytes, &frames, "received"),
+            Some("received") => {
+                first_of_each::<FromAgent>(&bytes, &frames, "received");
+                outcome_of(&bytes).iter().for_each(sessions::write_of_agents);
+            }
             _ => {}
         }
     }
+}
+
+/// Returns the results of the first thread that ends in these frames.
+fn outcome_of(mut bytes: &[u8]) -> Option<Outcome> {
+    loop {
+        if let FromAgent::Ended { outcome, .. } = frame::read(&mut bytes).ok()? {
+            return Some(*outcome);
+        }
+    }
+}
+
+/// Returns the keys of a record with every field, and its words.
+fn words_of_records() -> Vec<String> {
+    const MAX_WORD: usize = 24;
+    let text = serde_json::to_string(&full_record()).unwrap();
+    let words = text.split('"').skip(1).step_by(2).filter(|word| {
+        let mut letters = word.chars();
+        let is_short = !word.is_empty() && word.len() <= MAX_WORD;
+        is_short && letters.all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
+    });
+    let mut all: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
+    let more = ["null", "true", "false", "1e308", "-1", "18446744073709551615", "{}", "[]", "\n"];
+    all.extend(more.map(String::from));
+    all
 }
 
 /// Keeps the first frame of each kind of message.

@@ -63,7 +63,7 @@ fn name(cpu: u32, run: u64) -> String {
 }
 
 /// The CPUs with names of other runs. The name is the last field of a line.
-fn others(names: &str, own: u64) -> impl Iterator<Item = u32> {
+pub(super) fn others(names: &str, own: u64) -> impl Iterator<Item = u32> {
     let fields = names.lines().filter_map(|line| line.rsplit(' ').next()?.strip_prefix(PREFIX));
     fields.filter_map(move |field| {
         let mut parts = field.split('-');

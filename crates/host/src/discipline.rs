@@ -155,7 +155,7 @@ fn ask_ptp4l() -> Option<f64> {
 }
 
 /// `offsetFromMaster` in ns, of a clock that has a master: it is some steps from the first one.
-fn offset_from_master(said: &str) -> Option<f64> {
+pub(super) fn offset_from_master(said: &str) -> Option<f64> {
     let value = |name: &str| -> Option<f64> {
         let line = said.lines().find_map(|line| line.trim().strip_prefix(name))?;
         line.trim().parse().ok()

@@ -254,7 +254,7 @@ pub(super) fn qdisc_drops() -> Vec<(String, u64)> {
 }
 
 /// Reads `struct tcmsg` and the attributes behind it.
-fn read_qdisc(message: &[u8]) -> Option<Qdisc> {
+pub(super) fn read_qdisc(message: &[u8]) -> Option<Qdisc> {
     let attributes = message.get(OF_QDISC..)?;
     let kind = attribute(attributes, ATTRIBUTE_KIND)?.split(|byte| *byte == 0).next()?;
     let drops = attribute(attributes, ATTRIBUTE_STATS).and_then(|stats| word(stats, DROPS_AT));

@@ -21,6 +21,8 @@ pub mod doctor;
 mod environment;
 mod ethtool;
 mod files;
+#[doc(hidden)]
+pub mod fuzzed;
 pub mod interrupt;
 pub mod ip_network;
 mod memory;

@@ -57,7 +57,7 @@ impl NetCounters {
         found
     }
 
-    fn in_tree(tree: &Tree) -> NetCounters {
+    pub(super) fn in_tree(tree: &Tree) -> NetCounters {
         let [dev, snmp, netstat, snmp6, softnet] =
             ["dev", "snmp", "netstat", "snmp6", "softnet_stat"].map(|file| {
                 tree.text(&format!("/proc/thread-self/net/{file}")).unwrap_or_default()

@@ -200,6 +200,12 @@ fn connections() -> Vec<(u32, State)> {
     all
 }
 
+/// Returns what happened to a connection between two answers about it.
+pub(super) fn events_between(before: &[u8], after: &[u8]) -> Vec<(TcpEventKind, u64)> {
+    let states = connection(before).zip(connection(after));
+    states.map(|((_, before), (_, after))| after.since(&before)).unwrap_or_default()
+}
+
 fn connection(body: &[u8]) -> Option<(u32, State)> {
     let info = attribute(body.get(ANSWER..)?, INFO)?;
     // One that was not accepted yet has no inode.

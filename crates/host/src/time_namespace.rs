@@ -10,7 +10,7 @@ pub fn monotonic_offset_ns() -> i64 {
     offset_in(&Tree::default())
 }
 
-fn offset_in(tree: &Tree) -> i64 {
+pub(super) fn offset_in(tree: &Tree) -> i64 {
     // The file tells of the namespace of the children, which is this process's own where it was
     // not changed since.
     let own = tree.link_name("/proc/self/ns/time");

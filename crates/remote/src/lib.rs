@@ -13,7 +13,8 @@ pub mod preflight;
 pub mod process;
 pub mod program;
 pub mod ssh;
-mod stderr;
+#[doc(hidden)]
+pub mod stderr;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -52,10 +52,7 @@ impl Tail {
     /// The last line that says something of this run: launchers frame what they say by lines of
     /// dashes, and end with advice. The line of a rank that aborts all says most.
     pub fn telling_line(&self) -> Option<String> {
-        let kept = self.text();
-        let aborts = |line: &str| ABORTS.iter().any(|aborts| line.contains(aborts));
-        let decisive = last_line_with(kept.as_bytes(), aborts);
-        decisive.or_else(|| last_line_with(kept.as_bytes(), is_telling))
+        telling_line(self.text().as_bytes())
     }
 
     /// All that is kept.
@@ -75,19 +72,33 @@ const ADVICE: [&str; 4] = [
 /// What Open MPI and MPICH say of a rank that calls `MPI_Abort`.
 const ABORTS: [&str; 2] = ["MPI_ABORT was invoked", "application called MPI_Abort"];
 
+/// Returns the line of a launcher's output that says most of this run.
+pub fn telling_line(text: &[u8]) -> Option<String> {
+    last_line_with(text, tells_of_abort).or_else(|| last_line_with(text, is_telling))
+}
+
+fn tells_of_abort(line: &str) -> bool {
+    ABORTS.iter().any(|aborts| line.contains(aborts))
+}
+
 fn is_telling(line: &str) -> bool {
     line.contains(char::is_alphanumeric) && !ADVICE.iter().any(|advice| line.starts_with(advice))
 }
 
 /// The last line that is not empty.
-fn last_line(text: &[u8]) -> Option<String> {
+pub fn last_line(text: &[u8]) -> Option<String> {
     last_line_with(text, |line| !line.is_empty())
 }
 
 fn last_line_with(text: &[u8], tells: impl Fn(&str) -> bool) -> Option<String> {
     let text = String::from_utf8_lossy(text);
-    let line = text.lines().map(str::trim).rfind(|line| tells(line))?;
-    Some(line.chars().filter(|sign| is_of_a_line(*sign)).take(LONGEST_LINE).collect())
+    text.lines().rev().map(shown).find(|line| tells(line))
+}
+
+/// Returns a line as it is shown: of one that is nothing but control characters nothing is left.
+fn shown(line: &str) -> String {
+    let plain: String = line.chars().filter(|sign| is_of_a_line(*sign)).collect();
+    plain.trim().chars().take(LONGEST_LINE).collect()
 }
 
 #[cfg(test)]
@@ -116,6 +127,9 @@ mod tests {
         let turned = "a\u{202e}b\u{61c}c\u{2066}d".as_bytes();
         assert_eq!(last_line(turned), Some("abcd".into()));
         assert_eq!(last_line(b"\n \n"), None);
+        // Codes that end a colour say nothing.
+        assert_eq!(last_line(b"lost\n\x1b\x07\n"), Some("lost".into()));
+        assert_eq!(last_line("\x1b \u{202e}\n".as_bytes()), None);
         assert_eq!(last_line(&[b'x'; 1000]).map(|line| line.len()), Some(LONGEST_LINE));
     }
 }

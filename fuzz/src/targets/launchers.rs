@@ -1,9 +1,11 @@
 //! What job launchers say: lists of nodes, opened MUNGE credentials, answers of PMI, what rank 0
-//! published, and the environment. The first byte chooses; each is a value or one sentence.
+//! published, the environment, what they print, and `scontrol`. The first byte chooses; each is a
+//! value or one sentence.
 
 use std::io::{self, BufReader, Read, Write};
 use wiregauge::remote::job::rank::{RankOptions, find};
-use wiregauge::remote::job::{munge, nodelist, parse_published, pmi};
+use wiregauge::remote::job::{munge, nodelist, parse_node, parse_published, pmi};
+use wiregauge::remote::stderr;
 
 /// A process manager that has its answers ready.
 struct Scripted<'a>(&'a [u8]);
@@ -32,7 +34,7 @@ fn one_line(wrong: &str) {
 pub fn run(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(bytes);
-    match choice % 5 {
+    match choice % 7 {
         0 => {
             if let Some(name) = nodelist::first(&text) {
                 assert!(!name.is_empty() && !name.contains([',', '[', ']', ' ']), "{name}");
@@ -51,6 +53,15 @@ pub fn run(data: &[u8]) {
             }
         }
         3 => drop(parse_published(&text)),
+        5 => {
+            for line in [stderr::last_line(bytes), stderr::telling_line(bytes)] {
+                line.iter().for_each(|line| one_line(line));
+            }
+        }
+        6 => {
+            let names = parse_node(&text);
+            assert!(names.iter().all(|name| !name.contains(char::is_whitespace)), "{names:?}");
+        }
         _ => {
             let value = |name: &str| {
                 let of = |line: &str| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_string());

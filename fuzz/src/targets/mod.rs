@@ -1,12 +1,19 @@
 //! The fuzz targets, one a file; the table in `lib.rs` lists them.
 
+pub(crate) mod agent_frames;
 pub(crate) mod agent_inspector;
 pub(crate) mod clock_datagrams;
+pub(crate) mod command_line;
 pub(crate) mod control_frames;
+pub(crate) mod data_connections;
+pub(crate) mod exchange_files;
+pub(crate) mod homa_timetrace;
+pub(crate) mod host_files;
 pub(crate) mod hosts_file;
 pub(crate) mod journal;
 pub(crate) mod launchers;
 pub(crate) mod limit;
+pub(crate) mod netlink_replies;
 pub(crate) mod pairing;
 pub(crate) mod record_json;
 pub(crate) mod reference;

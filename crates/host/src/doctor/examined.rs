@@ -136,7 +136,7 @@ impl Examined {
     }
 
     /// The same of a tree of files and of what drivers say.
-    pub(super) fn of(
+    pub(crate) fn of(
         tree: Tree,
         environment: Environment,
         wanted: &Use,

@@ -9,7 +9,7 @@
 mod container;
 mod counters;
 mod cpus;
-mod examined;
+pub(crate) mod examined;
 mod facts;
 mod finding;
 mod kernel;

@@ -30,6 +30,19 @@ use wiregauge_clock::{ChosenClock, Clock, Source, Ticks};
 /// Length of a window.
 const WINDOW_NS: f64 = 1e9;
 
+/// Returns how often interrupts came between two readings, for the fuzz targets alone.
+pub(super) fn interrupts_between(before: &Tree, after: &Tree, cpus: &[u32]) -> Vec<InterruptCount> {
+    let [before, after] = [before, after].map(|tree| Evidence::read(tree, cpus));
+    after.idle_since(&before);
+    after.steal_since(&before);
+    after.interrupts_since(&before)
+}
+
+/// Returns how many activities the lines of a trace show, for the fuzz targets alone.
+pub(super) fn trace_of(lines: &str, own: &[u32]) -> usize {
+    activity::read(lines, own).len()
+}
+
 /// What took the CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

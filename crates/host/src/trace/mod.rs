@@ -314,7 +314,12 @@ impl Tracer {
 
 /// The devices of interrupts, by their number.
 fn interrupts() -> BTreeMap<u32, String> {
-    let text = crate::read_text("/proc/interrupts".as_ref(), MOST_TEXT).unwrap_or_default();
+    let text = crate::read_text("/proc/interrupts".as_ref(), MOST_TEXT);
+    devices_of_interrupts(&text.unwrap_or_default())
+}
+
+/// Reads lines of `/proc/interrupts`.
+pub(super) fn devices_of_interrupts(text: &str) -> BTreeMap<u32, String> {
     let line = |line: &str| {
         let (number, rest) = line.trim().split_once(':')?;
         let words = rest.split_whitespace().skip_while(|word| word.parse::<u64>().is_ok());

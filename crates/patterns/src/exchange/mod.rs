@@ -7,12 +7,14 @@
 
 mod execution;
 mod figures;
-mod file;
+#[doc(hidden)]
+pub mod file;
 mod lengths;
 mod loops;
 mod options;
 mod request;
-mod routes;
+#[doc(hidden)]
+pub mod routes;
 mod slots;
 mod spec;
 mod summary;

@@ -89,9 +89,17 @@ fn addresses_of_node(name: &str) -> Vec<String> {
     let mut scontrol = Command::new("scontrol");
     let shown = scontrol.args(["show", "node", "-o", name]).output();
     let text = shown.map(|shown| String::from_utf8_lossy(&shown.stdout).into_owned());
-    let text = text.unwrap_or_default();
-    let of = |key| text.split_whitespace().find_map(|word| word.strip_prefix(key));
-    ["NodeAddr=", "NodeHostName="].into_iter().filter_map(of).map(String::from).collect()
+    parse_node(&text.unwrap_or_default())
+}
+
+/// Parses what `scontrol show node -o` prints of a node: its address and its name.
+pub fn parse_node(text: &str) -> Vec<String> {
+    ["NodeAddr=", "NodeHostName="]
+        .into_iter()
+        .filter_map(|key| text.split_whitespace().find_map(|word| word.strip_prefix(key)))
+        .filter(|name| !name.is_empty())
+        .map(String::from)
+        .collect()
 }
 
 /// All addresses of this host.

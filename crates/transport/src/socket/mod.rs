@@ -6,6 +6,8 @@ mod admit;
 mod counters;
 pub mod datagram;
 mod descriptors;
+#[doc(hidden)]
+pub mod fuzzed;
 pub mod messages;
 pub mod options;
 pub mod preflight;

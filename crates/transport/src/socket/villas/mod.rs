@@ -94,9 +94,16 @@ fn open(setup: &Setup) -> Result<Opening> {
     Ok(Opening::new(Blob::default(), move |_| {
         options::apply(&socket, &setup.settings)?;
         let effective_settings = options::effective(&socket);
-        let size = setup.size.max(METADATA);
-        let (samples, rejected_peers) = Samples::connected(socket, size, &setup)?;
-        let endpoint = MessageEndpoint::new(samples, slots_for(&setup, size), size);
-        Ok(Connected { effective_settings, rejected_peers, ..Connected::new(endpoint) })
+        let (endpoint, rejected_peers) = endpoint_over(socket, &setup)?;
+        Ok(Connected { endpoint, effective_settings, rejected_peers })
     }))
+}
+
+/// Makes the endpoint of a connected socket; also returns how many datagrams of others it threw
+/// away.
+pub(super) fn endpoint_over(socket: Socket, setup: &Setup) -> Result<(Box<dyn Endpoint>, u64)> {
+    let size = setup.size.max(METADATA);
+    let (samples, rejected_peers) = Samples::connected(socket, size, setup)?;
+    let endpoint = MessageEndpoint::new(samples, slots_for(setup, size), size);
+    Ok((Box::new(endpoint), rejected_peers))
 }
