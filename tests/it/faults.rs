@@ -8,6 +8,7 @@ mod few_threads;
 mod foreign_files;
 mod recover;
 mod rejected_peer;
+mod seeded;
 mod shared_memory;
 mod suspended;
 

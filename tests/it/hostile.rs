@@ -1,7 +1,7 @@
 //! Hostile and broken peers, in both directions: an agent against the controller, and a paired
 //! controller against the agent daemon. docs/reliability.md has the counts that these tests print.
 
-mod hostile_agent;
+pub mod hostile_agent;
 mod hostile_controller;
 
 use crate::support::controller::Scratch;
