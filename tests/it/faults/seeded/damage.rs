@@ -15,7 +15,7 @@ const RECORD: &str = "record.json";
 const SAMPLES: &str = "samples.parquet";
 /// A run whose rounds are many and short.
 const MANY: &str =
-    "oneway --transport unix --rate 50k --wait block --count 200 --warmup 5 --rounds 500 --out run";
+    "oneway --transport synthetic --rate 50k --count 200 --warmup 5 --rounds 500 --out run";
 /// Lines of the journal of the run that is killed: one for the record, one for each round.
 const LINES: usize = 6;
 /// Bits that are flipped at once.

@@ -32,8 +32,9 @@ use wiregauge_test_support::bounded::{self, Bound, SOON, is_soon};
 
 /// Faults of `./test`. A longer run has a multiple of each class.
 const FAULTS: u64 = 100;
-/// More of standard error is no sentence.
+/// Longest text on standard error, and longest refusal, in which a long word is cut.
 const MAX_SAID_BYTES: usize = 100_000;
+const MAX_REFUSAL_BYTES: usize = 6000;
 /// The variable by which all processes of a fault are known.
 const TAG: &str = "WIREGAUGE_TEST_FAULT";
 
@@ -181,6 +182,16 @@ impl Fault {
         bounded::output(&mut self.program(words))
     }
 
+    /// Keeps the files of a fault that failed.
+    fn keep(&self, class: &str, seed: u64) {
+        let kept = self.scratch.0.with_file_name(format!("failed-{class}-{seed}"));
+        let _ = fs::remove_dir_all(&kept);
+        // Its folder goes with it.
+        if fs::rename(&self.scratch.0, &kept).is_ok() {
+            eprintln!("its files are kept in {}", kept.display());
+        }
+    }
+
     /// All processes of this fault.
     fn processes(&self) -> Vec<i32> {
         let tag = format!("{TAG}={}\0", self.tag).into_bytes();
@@ -206,7 +217,7 @@ impl Fault {
         assert!(said.len() < MAX_SAID_BYTES, "{} B on standard error", said.len());
         assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{said:?}");
         if status.code() == Some(2) {
-            assert!((1..2000).contains(&said.trim().len()), "no sentence: {said:?}");
+            assert!((1..MAX_REFUSAL_BYTES).contains(&said.trim().len()), "no sentence: {said:?}");
         }
     }
 
@@ -294,6 +305,7 @@ fn run(name: &str) {
                 "{name}, seed {seed}, fails after\n  {did}\nRepeat it: FAULT_SEED={seed} cargo \
                  test --profile ci --test it faults::seeded::{name}"
             );
+            fault.keep(name, seed);
             failed.push(seed);
         }
     }
