@@ -213,6 +213,7 @@ fn seeds_are_written_when_asked() {
         }
     }
     session();
+    more_samples();
     commands::write();
     let words = words_of_records();
     let about = "Keys and words of a record and of a journal.";
@@ -278,6 +279,29 @@ fn session() {
             }
             _ => {}
         }
+    }
+}
+
+/// Samples with flags, and those of several nodes.
+const MORE_SAMPLES: [(&str, &str); 2] = [
+    (
+        "lossy",
+        "oneway --transport synthetic --synthetic constant(1us)_loss(10%)_duplicate(5%) --rate 50k \
+         --count 30 --warmup 2 --rounds 2",
+    ),
+    ("exchange", "exchange --transport unix --nodes 3 --chaotic --time 2ms --rounds 1 --size 64"),
+];
+
+/// Measures what has other samples than the session.
+fn more_samples() {
+    for (name, line) in MORE_SAMPLES {
+        let scratch = Scratch::new();
+        let words = line.split(' ').map(|word| word.replace('_', " "));
+        let mut command = Command::new(PROGRAM);
+        let output = bounded::output(command.args(words).arg("--out").arg(scratch.join("run")));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let samples = scratch.join("run/samples.parquet");
+        fs::copy(samples, seeds("samples_parquet").join(name)).unwrap();
     }
 }
 

@@ -40,7 +40,10 @@ pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut parts = text.split("=== ");
     fuzzed::read_text(parts.next().unwrap_or_default());
-    let root = std::env::temp_dir().join(format!("wiregauge-fuzz-tree-{}", std::process::id()));
+    // In memory, where that is possible: a tree has many files.
+    let memory = Path::new("/dev/shm");
+    let above = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let root = above.join(format!("wiregauge-fuzz-tree-{}", std::process::id()));
     let _ = fs::remove_dir_all(&root);
     fs::create_dir(&root).expect("the temporary directory can be written");
     for part in parts.take(FILES) {

@@ -142,8 +142,10 @@ pub fn write_of_agents(outcome: &Outcome) {
     let folder = renewed("agent_frames");
     let counts = MessageCounts { sent: ROWS, received: ROWS, ..MessageCounts::default() };
     let outcome = Outcome { counts, span: (Ticks(1), Ticks(9000)), ..outcome.clone() };
-    for case in 0..CASES {
-        let mut bytes = vec![case];
+    for case in 0..2 * CASES {
+        // The second half has tables and pages, too.
+        let choice = if case < CASES { case } else { 0x80 + case };
+        let mut bytes = vec![choice];
         for rank in 0..RANKS {
             let settings = vec![vec![("send_buffer".to_owned(), "4096".to_owned())]];
             for message in [
