@@ -82,6 +82,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
             injected_clock_error: None,
             seed: 11,
             threshold: Span(100_000),
+            time_limit: None,
             study: None,
         },
         environment: environment(),

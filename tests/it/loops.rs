@@ -13,7 +13,7 @@ use wiregauge::loops::schedule::Generator;
 use wiregauge::loops::waiter::{AnyWaiter, Busy, Waiter};
 use wiregauge::loops::{Ended, Loop, LoopContext, Scope, closed};
 use wiregauge::pattern::bandwidth::loops as bandwidth;
-use wiregauge::pattern::load::{Looked, RequestPath, client};
+use wiregauge::pattern::load::{Looked, Outstanding, RequestPath, client};
 use wiregauge::pattern::oneway::{sender, window};
 use wiregauge::pattern::{latency, oneway, registry};
 use wiregauge::plan::{Case, Request, Schedule};
@@ -527,7 +527,9 @@ fn answers_that_come_when_all_is_sent_count_as_handled() {
     let gate = Gate::default();
     let scope = Scope { clock: clock_at(1000), gate: &gate, plan: &plan };
     let mut path = OneAtATime(Default::default());
-    let ended = client::client(&mut path, Busy, scope, &mut recorder, client::Clients(1000));
+    let requests = &mut Outstanding::with_room();
+    let clients = client::Clients(1000);
+    let ended = client::client(&mut path, Busy, scope, requests, &mut recorder, clients);
     drop(recorder);
     assert_eq!(ended, Ended::Count);
     // Sixteen requests before each look: seven are answered by then, and each that comes after

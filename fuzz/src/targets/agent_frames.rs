@@ -128,8 +128,14 @@ fn figures(plan: &Plan, case: &Case, seen: Round) -> schema::Run {
             None => ranks.push(rank),
         }
     }
-    let mut finished =
-        RoundResult { ranks, traces: Vec::new(), fault: None, start: None, ran: None };
+    let mut finished = RoundResult {
+        ranks,
+        traces: Vec::new(),
+        fault: None,
+        start: None,
+        ran: None,
+        suspended: Default::default(),
+    };
     marks::forgive(case, &mut finished);
     let mut round = schema::Round { stride: case.profile().stride, ..Default::default() };
     let (each, all): (Vec<_>, Vec<_>) =
