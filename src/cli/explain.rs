@@ -1,8 +1,9 @@
 //! `explain`: a command whose messages are split into stages.
 
 use super::Command;
-use super::command_def::{CommandDef, Group};
-use crate::options::OptionDef;
+use super::command_def::{CommandDef, Group, Typed};
+use crate::options::{OptionDef, UsageError};
+use std::ffi::OsString;
 
 /// Where the time of messages goes, and why some are slow.
 pub const EXPLAIN: CommandDef = CommandDef {
@@ -26,5 +27,38 @@ way. Rounds with and without tracing take turns, and the factor between them is 
     )
     .required()
     .rest()],
-    ..CommandDef::new("explain", |typed| Ok(Command::Explain(typed)))
+    ..CommandDef::new("explain", read)
 };
+
+/// The words that ask for help, of which the parser has left those after the operand.
+const HELP: [&str; 2] = ["--help", "-h"];
+/// The help of `explain packets`, which is no command of its own.
+const PACKETS: &str = "\
+How long packets of the kernel's Homa live, by what its module traces and counts
+
+Usage: wiregauge explain packets [--json] [FILE [FILE]]
+
+Arguments:
+  [FILE]  Copy of a host's /proc/timetrace; two: of both hosts of a run [default: this host's own]
+
+Options:
+      --json  Print JSON instead of a table
+  -h, --help  Print help
+
+Examples:
+  wiregauge explain packets
+  wiregauge explain packets client.trace server.trace --json
+";
+
+/// Returns what is explained, or the help of the command that is.
+fn read(typed: Typed) -> Result<Command, UsageError> {
+    let words = typed.operands("COMMAND");
+    if !words.iter().any(|word| HELP.iter().any(|help| word == help)) {
+        return Ok(Command::Explain(typed));
+    }
+    if words.first().is_some_and(|word| word == "packets") {
+        return Ok(Command::Text(PACKETS.into()));
+    }
+    let program = [OsString::from("wiregauge")].into_iter();
+    super::parse(&program.chain(words.iter().cloned()).collect::<Vec<_>>())
+}

@@ -143,7 +143,7 @@ fn every_command_in_a_sentence_of_the_program_can_be_pasted() {
             let source = std::fs::read_to_string(&path).unwrap();
             for text in printed::literals(&source) {
                 commands += text.matches("wiregauge ").count();
-                found.extend(wrong(&place, &text));
+                found.extend(wrong(&place, &usage_left_out(&text)));
             }
         }
     }
