@@ -4,13 +4,14 @@
 use super::console::{complain, print_report, print_text, whole_layout};
 use super::{CommandError, Exit};
 use crate::cli::{JudgeOptions, RunOptions};
+use crate::host::open_output;
 use crate::options::refuse_found;
 use crate::record::Baseline;
 use crate::record::schema::Record;
 use crate::report::comparison::{Comparison, Selection, Side, junit, markdown};
 use crate::report::table::{Layout, Text, comparison};
 use crate::stats::Verdict;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -101,11 +102,15 @@ pub fn finish(
         move |error: io::Error| CommandError::Unable(format!("writing {path}: {error}"))
     };
     if let Some(path) = &judge.junit {
-        fs::write(path, junit::text(all, record, judge.strict)).map_err(failed(path))?;
+        let write = || {
+            let mut file = open_output(path, File::options().truncate(true))?;
+            file.write_all(junit::text(all, record, judge.strict).as_bytes())
+        };
+        write().map_err(failed(path))?;
     }
     if let Some(path) = &judge.markdown {
         let append = || {
-            let mut file = File::options().append(true).create(true).open(path)?;
+            let mut file = open_output(path, File::options().append(true))?;
             file.write_all(markdown::text(all).as_bytes())
         };
         append().map_err(failed(path))?;

@@ -19,6 +19,8 @@ use crate::report::{html, table};
 use crate::units::to_the_second;
 use crate::view::byte_rate;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 /// The page of several records, beside the page of the first.
@@ -192,7 +194,11 @@ fn write_pictures(
 /// Writes beside the file and renames, so that a full disk leaves the old report.
 fn replace(path: &Path, page: &str) -> Result<(), CommandError> {
     let beside = path.with_extension("new");
-    let written = std::fs::write(&beside, page).and_then(|()| std::fs::rename(&beside, path));
+    // One of a report that was killed; a link is no place to write to.
+    let _ = std::fs::remove_file(&beside);
+    let written = File::create_new(&beside)
+        .and_then(|mut file| file.write_all(page.as_bytes()))
+        .and_then(|()| std::fs::rename(&beside, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&beside);
         CommandError::Unable(format!("writing {}: {error}", path.display()))

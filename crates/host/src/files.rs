@@ -3,6 +3,7 @@
 //! Opening a FIFO waits for a writer, and reading a device may wait or never end; both are refused.
 
 use crate::descriptors::most_descriptors;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -56,6 +57,21 @@ fn check_kind(found: &fs::Metadata) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, sentence))
 }
 
+/// Opens a file that a user named for output, with these options; a device is as good. A FIFO that
+/// nobody reads is refused at once: opening it would wait for a reader.
+pub fn open_output(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let opened = options.write(true).create(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) => {
+            io::Error::new(error.kind(), "it is a FIFO that nobody reads, or a device without one")
+        }
+        _ => error,
+    })?;
+    // A reader that is slow is waited for.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
 /// The bytes of a plain file of at most `most` bytes.
 pub fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -75,6 +91,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::process::Command;
 
     #[test]
@@ -94,6 +111,23 @@ mod tests {
         assert!(named(libc::EMFILE).contains("raise the limit (ulimit -n)"));
         assert!(named(libc::ENFILE).contains("fs.file-max"));
         assert!(named(libc::ENOENT).contains("No such file"));
+    }
+
+    #[test]
+    fn an_output_that_nobody_reads_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let refused = open_output(&fifo, &mut File::options()).unwrap_err().to_string();
+        assert!(refused.starts_with("it is a FIFO that nobody reads"), "{refused}");
+        let file = folder.path().join("file");
+        for text in ["one", "two"] {
+            let mut opened = open_output(&file, File::options().append(true)).unwrap();
+            opened.write_all(text.as_bytes()).unwrap();
+            assert!(!fcntl_getfl(&opened).unwrap().contains(OFlags::NONBLOCK));
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"onetwo");
+        open_output(Path::new("/dev/null"), &mut File::options()).unwrap();
     }
 
     #[test]

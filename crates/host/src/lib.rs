@@ -56,7 +56,7 @@ pub use descriptors::{
 };
 pub use discipline::Discipline;
 pub use environment::{Environment, Memory, TOOL_VERSION, available_memory, boot};
-pub use files::{named_limit, open_file, open_file_to_lock, read_file, read_text};
+pub use files::{named_limit, open_file, open_file_to_lock, open_output, read_file, read_text};
 pub use memory::{lock, prefault, touch};
 pub use net_counters::NetCounters;
 pub use network::{Interface, sysctls};

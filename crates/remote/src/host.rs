@@ -3,7 +3,6 @@
 use crate::process::{Agent, AgentMessage};
 use crate::program::{AgentProgram, identity};
 use crate::ssh::{CHECK, GREETING, Session};
-use std::fs::File;
 use std::net::IpAddr;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -193,7 +192,8 @@ impl Pushed {
         program: &AgentProgram,
         interrupted: &AtomicBool,
     ) -> Result<Pushed, Fault> {
-        let opened = File::open(program.file()).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let opened = wiregauge_host::open_file(program.file());
+        let opened = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
         let (bytes, file) = opened.map_err(|error| {
             Fault::new(format!(
                 "reading {}, the file of this program: {error}",

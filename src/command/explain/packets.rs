@@ -5,7 +5,7 @@ use super::super::console::{print_json, print_report, whole_layout};
 use super::super::{CommandError, Exit};
 use crate::cli::Color;
 use crate::explain::packets::{Packets, Trace, TraceProblem, follow};
-use crate::host::Tree;
+use crate::host::{Tree, open_file};
 use crate::options::{UsageError, refuse};
 use crate::report::table;
 use crate::report::view::packets;
@@ -13,7 +13,6 @@ use crate::transport::homa;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
@@ -78,7 +77,7 @@ fn read(words: &[OsString]) -> Result<(Vec<PathBuf>, bool), UsageError> {
 fn trace(path: &Path) -> Result<Trace, CommandError> {
     let name = path.display().to_string();
     let unable = |problem: TraceProblem| CommandError::Unable(problem.to_string());
-    match File::open(path) {
+    match open_file(path) {
         Ok(file) => Trace::read(BufReader::new(file), &name).map_err(unable),
         Err(error) if path == Path::new(OWN) && error.kind() == std::io::ErrorKind::NotFound => {
             let none = "this kernel has no trace of Homa's (/proc/timetrace): load its module, or \

@@ -43,9 +43,26 @@ fn what_is_no_plain_file_is_refused_and_not_waited_for() {
         let said = refusal(&scratch, arguments);
         assert!(said.contains("it is a FIFO and not a plain file"), "{arguments:?}: {said}");
     }
+    let trace = wiregauge(&scratch, &["explain", "packets", "fifo"]);
+    assert!(trace.code == Some(4) && trace.stderr.contains("it is a FIFO"), "{trace:?}");
     for device in ["/dev/zero", "/dev/tty", "."] {
         let said = refusal(&scratch, &["rpc", "--workload", device, "--rps", "1k"]);
         assert!(said.contains("not a plain file"), "{said}");
+    }
+}
+
+#[test]
+fn an_output_that_nobody_reads_holds_no_run() {
+    let scratch = Scratch::new();
+    assert!(Command::new("mkfifo").arg(scratch.join("fifo")).status().unwrap().success());
+    for (number, option) in ["--junit", "--markdown"].into_iter().enumerate() {
+        let run = format!("run-{number}");
+        let line = "latency --transport synthetic --count 5 --rounds 1 --fail-if half_rtt.p50>1s";
+        let ended =
+            wiregauge(&scratch, &[&words(line)[..], &[option, "fifo", "--out", &run]].concat());
+        assert_eq!(ended.code, Some(4), "{option}: {ended:?}");
+        assert!(ended.stderr.contains("writing fifo: it is a FIFO that nobody reads"), "{ended:?}");
+        assert!(scratch.join(&run).join("record.json").exists(), "{option}: {ended:?}");
     }
 }
 

@@ -101,7 +101,8 @@ impl Baseline {
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let (mut from, mut to) = (File::open(from)?, File::create_new(to)?);
+    let mut from = wiregauge_host::open_file(from)?;
+    let mut to = File::create_new(to)?;
     io::copy(&mut from, &mut to)?;
     to.sync_all()
 }

@@ -2,7 +2,6 @@
 
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -48,7 +47,7 @@ impl ProgramIdentity {
 /// # Errors
 /// It cannot be read.
 pub fn hash_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = wiregauge_host::open_file(path)?;
     let mut context = Context::new(&SHA256);
     let mut piece = vec![0; PIECE];
     loop {
