@@ -128,9 +128,7 @@ pub fn options() -> Makes {
                 command.arg(value(fault));
             }
         }
-        let mut shown = format!("{command:?}");
-        shown.truncate(shown.floor_char_boundary(1000));
-        fault.did(shown);
+        fault.did(format!("{command:?}").chars().take(1000).collect::<String>());
         let mut running = bounded::start(&mut command);
         let pid = Pid::from_child(&running.child);
         // One that is taken may be measured for long.
