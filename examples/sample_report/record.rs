@@ -69,7 +69,7 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
         finished: "2026-01-02T03:05:11Z".to_owned(),
         complete: true,
         faults: Vec::new(),
-        plan: PlanRecord {
+        plan: Box::new(PlanRecord {
             name: name.to_owned(),
             cases: cases.iter().map(CaseRecord::from).collect(),
             rounds: Rounds { least: 5, most: 15, until: Some(0.02) },
@@ -84,8 +84,8 @@ pub fn record(name: &str, cases: Vec<Case>) -> Record {
             threshold: Span(100_000),
             time_limit: None,
             study: None,
-        },
-        environment: environment(),
+        }),
+        environment: Box::new(environment()),
         clock: ClockReport {
             source: "tsc".to_owned(),
             reason: "the TSC is invariant and synchronised".to_owned(),

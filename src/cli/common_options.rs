@@ -267,9 +267,10 @@ pub const PERIODS: OptionTable = &under(
     [OptionDef::duration(
         "report-every",
         "Print a line on stdout in each such time of a round, at least 1s: message rate, \
-         bandwidth, p50, p99, lost messages",
+         bandwidth, p50, p99, lost messages; with --json a JSON object, and the record on the last \
+         line",
     )
-    .excludes(&["json", "live"])],
+    .excludes(&["live"])],
 );
 
 /// What is looked at beside the messages.

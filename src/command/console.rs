@@ -75,6 +75,12 @@ pub(super) fn show<T: serde::Serialize + ?Sized>(
     if json { print_json(value) } else { print_text(&text(value)) }
 }
 
+/// Prints a value as JSON on one line.
+pub(super) fn print_json_line<T: serde::Serialize>(value: &T) -> Result<Exit, CommandError> {
+    let text = serde_json::to_string(value).map_err(std::io::Error::from)?;
+    print(escaped_json(text) + "\n")
+}
+
 /// Prints a value as JSON.
 pub(super) fn print_json<T: serde::Serialize + ?Sized>(value: &T) -> Result<Exit, CommandError> {
     let text = serde_json::to_string_pretty(value).map_err(std::io::Error::from)?;

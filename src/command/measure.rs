@@ -1,7 +1,7 @@
 //! `survey`, `latency`, `oneway`, `bandwidth`: run, keep, report.
 
 use super::causes::Causes;
-use super::console::{complain, layout, print_json, print_report, print_text};
+use super::console::{complain, layout, print_json, print_json_line, print_report, print_text};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::live::Live;
 use super::periods::Periods;
@@ -15,7 +15,9 @@ use crate::loops::schedule;
 use crate::pattern::{registry, survey};
 use crate::plan::request::{MOST_THREADS, in_all};
 use crate::plan::{Case, Place, Plan, Rails, Request, UsageError};
-use crate::record::directory::DEFAULT_BASE;
+use crate::record::directory::{DEFAULT_BASE, unrestored_beside};
+use crate::record::error::shown;
+use crate::record::journal::not_restored;
 use crate::record::samples::ROW_BYTES_AT_MOST;
 use crate::record::schema::{Record, Unavailable};
 use crate::record::{RunDirectory, SampleReader, Writer};
@@ -28,7 +30,7 @@ use crate::transport::{Role, Settings};
 use crate::units::Bytes;
 use crate::view::{ShownLimit, byte_rate};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Room for record.json and report.html beside the samples.
 const REPORT_BYTES: u64 = 8 << 20;
@@ -123,20 +125,22 @@ pub fn execute(
     hosts: &[RemoteHost],
     options: &RunOptions,
 ) -> Result<Exit, CommandError> {
-    execute_prepared(plan, unavailable, hosts, options, Vec::new())
+    execute_prepared(plan, unavailable, hosts, options, Vec::new(), None)
 }
 
-/// The same of a plan whose series are prepared, each by its own command.
+/// The same of a plan whose series are prepared, each by its own command, and of which `restore`
+/// takes that back.
 pub fn execute_prepared(
     plan: &Plan,
     unavailable: Vec<Unavailable>,
     hosts: &[RemoteHost],
     options: &RunOptions,
     each: Vec<RunSide>,
+    restore: Option<&str>,
 ) -> Result<Exit, CommandError> {
     // Whatever is wrong with a baseline is said before the run.
     let baseline = judge::baseline(&options.judge)?;
-    let with = With { sides: Sides { each, in_turns: false }, ..With::default() };
+    let with = With { sides: Sides { each, in_turns: false }, restore, ..With::default() };
     let (record, writer, failed) = carry_out(plan, unavailable, hosts, options, with)?;
     let kept = report(&record, writer, options)?;
     let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
@@ -180,7 +184,7 @@ pub fn compare_sides(
     sides: [RunSide; 2],
 ) -> Result<(Comparison, Option<PathBuf>, Exit), CommandError> {
     let sides = Sides { each: sides.into(), in_turns: true };
-    let with = With { sides, observer: None };
+    let with = With { sides, ..With::default() };
     let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, with)?;
     let kept = writer.map(|writer| keep(&record, writer)).transpose()?;
     Ok((judge::compared(&record, options), kept, failed.unwrap_or(Exit::RIGHT)))
@@ -196,9 +200,9 @@ pub fn execute_observed(
     explain: impl FnOnce(&Record) -> Option<Explanation>,
 ) -> Result<Exit, CommandError> {
     let sides = Sides { each: Vec::new(), in_turns: true };
-    let with = With { sides, observer: Some(observer) };
+    let with = With { sides, observer: Some(observer), ..With::default() };
     let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, with)?;
-    let record = Record { explanation: explain(&record), ..record };
+    let record = Record { explanation: explain(&record).map(Box::new), ..record };
     if record.explanation.is_none() {
         complain(
             &"no message was explained: too few rounds came to their end, or stamps are missing",
@@ -214,6 +218,8 @@ pub fn execute_observed(
 struct With<'a> {
     sides: Sides,
     observer: Option<&'a dyn RoundObserver>,
+    /// The shell command that takes back what the sides' commands have changed.
+    restore: Option<&'a str>,
 }
 
 /// The record of a plan, who keeps it, and the exit code that stands whatever is compared.
@@ -225,7 +231,7 @@ fn carry_out(
     with: With<'_>,
 ) -> Result<(Record, Option<Writer>, Option<Exit>), CommandError> {
     let interrupted = interrupts()?;
-    let With { sides, observer } = with;
+    let With { sides, observer, restore } = with;
     let causes = options.causes.then(|| Causes::new(plan)).transpose()?;
     let observer = observer.or(causes.as_ref().map(|causes| causes as &dyn RoundObserver));
     let context =
@@ -233,7 +239,14 @@ fn carry_out(
     let found = preflight(plan, &context)?;
     let mut watcher = watcher(options)?;
     let mut writer = writer(options, &word(plan), need(plan))?;
+    let noted = writer.as_mut().filter(|_| restore.is_some());
+    noted.map_or(Ok(()), |writer| writer.note_restore(restore))?;
     let record = run_after(found, plan, &context, &mut writer, &mut *watcher);
+    if restore.is_some() {
+        take_back(restore);
+        // After an error of the disk nothing more is noted, and `recover` names the command again.
+        let _ = writer.as_mut().map(|writer| writer.note_restore(None));
+    }
     // Restores the terminal before anything is printed.
     drop(watcher);
     let tails = causes.map(|causes| causes.found()).unwrap_or_default();
@@ -251,11 +264,19 @@ fn carry_out(
     Ok((record, writer, failed))
 }
 
+/// Runs the command that takes back what others have changed.
+pub fn take_back(restore: Option<&str>) {
+    let side = RunSide { prepare: restore.map(str::to_owned), program: None };
+    if let Err(fault) = side.prepare(&AtomicBool::new(false)) {
+        complain(&format!("settings were not restored: {fault}"));
+    }
+}
+
 /// How progress is shown: as a line that is overwritten, full-screen, or as lines on stdout.
 fn watcher(options: &RunOptions) -> Result<Box<dyn Watcher>, CommandError> {
     Ok(match (options.live, options.report_every) {
         (true, _) => Box::new(Live::new()?),
-        (false, Some(_)) => Box::new(Periods::default()),
+        (false, Some(_)) => Box::new(Periods::new(options.json)),
         (false, None) => Box::new(Progress::new()),
     })
 }
@@ -267,6 +288,10 @@ pub fn writer(
     word: &str,
     need: Bytes,
 ) -> Result<Option<Writer>, CommandError> {
+    let beside = options.directory.clone().unwrap_or_else(|| Path::new(DEFAULT_BASE).join("any"));
+    for (dir, command) in unrestored_beside(&beside) {
+        complain(&format!("{}: {}", shown(&dir), not_restored(&command)));
+    }
     Ok(match (&options.directory, options.json) {
         (None, true) => None,
         (Some(path), _) => Some(RunDirectory::create(path, need)?),
@@ -294,7 +319,12 @@ pub fn report(
     byte_rate::choose(display.unit);
     let kept = writer.map(|writer| keep(record, writer)).transpose();
     if options.json {
-        print_json(record)?;
+        // With lines of a running round each object is a line.
+        if options.report_every.is_some() {
+            print_json_line(record)?;
+        } else {
+            print_json(record)?;
+        }
         // Stdout is the record's alone; who reads it by a program still sees what weakens it.
         let notes = table::notes(record, &display.layout(None)).to_string();
         notes.lines().for_each(|line| complain(&line));

@@ -2,18 +2,25 @@
 //! asked for. The columns never change, so that awk and gnuplot read them through a pipe: lines
 //! that begin with `#` are not data, and `-` is what is not known.
 
-use crate::plan::written::one_line;
+use crate::plan::written::{escaped_json, one_line};
 use crate::plan::{Case, Rounds};
 use crate::report::number::{self, MEGABYTES, THOUSANDS, US};
 use crate::run::{Period, SoFar, Watcher};
+use crate::stats::{Metric, Value};
+use serde::Serialize;
 use std::io::Write;
 
 /// Widths of the columns, wide enough for what is measured today.
 const WIDTHS: [usize; 6] = [9, 12, 12, 11, 11, 8];
 
+/// Value of `schema` in the JSON object of a period.
+const SCHEMA: &str = "wiregauge.period";
+
 /// Prints lines.
 #[derive(Default)]
 pub struct Periods {
+    /// Prints each line as a JSON object, and no head.
+    is_json: bool,
     round: u32,
     label: String,
     /// Whether the head of this round has been printed.
@@ -22,7 +29,48 @@ pub struct Periods {
     is_closed: bool,
 }
 
+/// A line as a JSON object. What is not known is `null`, what is infinite `"inf"`.
+#[derive(Serialize)]
+struct PeriodLine<'a> {
+    schema: &'static str,
+    label: &'a str,
+    round: u32,
+    at_s: f64,
+    length_s: f64,
+    messages: u64,
+    messages_per_s: Value,
+    bytes_per_s: Option<f64>,
+    metric: Option<Metric>,
+    p50_ns: Option<Value>,
+    p99_ns: Option<Value>,
+    lost: u64,
+}
+
 impl Periods {
+    /// Prints lines of text, or a JSON object on each.
+    pub fn new(is_json: bool) -> Periods {
+        Periods { is_json, ..Periods::default() }
+    }
+
+    /// The JSON object of a period.
+    fn object(&self, case: &Case, period: &Period) -> String {
+        let rate = period.messages as f64 / period.length_s;
+        let line = PeriodLine {
+            schema: SCHEMA,
+            label: &self.label,
+            round: self.round,
+            at_s: period.at_s,
+            length_s: period.length_s,
+            messages: period.messages,
+            messages_per_s: Value(rate),
+            bytes_per_s: bytes_per_s(case, rate),
+            metric: period.metric,
+            p50_ns: period.p50_ns.map(Value),
+            p99_ns: period.p99_ns.map(Value),
+            lost: period.lost,
+        };
+        escaped_json(serde_json::to_string(&line).unwrap_or_default())
+    }
     fn print(&mut self, text: &str) {
         let mut stdout = std::io::stdout().lock();
         let written = || writeln!(stdout, "{text}").and_then(|()| stdout.flush());
@@ -44,11 +92,16 @@ fn head(period: &Period) -> String {
     format!("#{}  # p50 and p99 of {metric}", &line[1..])
 }
 
+/// The bandwidth of so many messages per second; of messages of many lengths the rate says nothing
+/// of the bytes.
+fn bytes_per_s(case: &Case, rate: f64) -> Option<f64> {
+    (!case.profile().has_many_lengths).then_some(rate * case.size.0 as f64)
+}
+
 /// The figures of a period.
 fn line(case: &Case, period: &Period) -> String {
     let rate = period.messages as f64 / period.length_s;
-    // Of messages of many lengths the rate says nothing of the bytes.
-    let bytes = (!case.profile().has_many_lengths).then_some(rate * case.size.0 as f64);
+    let bytes = bytes_per_s(case, rate);
     let known = |value: Option<f64>, scale: f64| {
         value.map_or_else(|| "-".into(), |value| number::fixed(value * scale, 3))
     };
@@ -80,6 +133,10 @@ impl Watcher for Periods {
     fn period(&mut self, _: usize, case: &Case, period: &Period) {
         if self.is_closed {
             return;
+        }
+        if self.is_json {
+            let object = self.object(case, period);
+            return self.print(&object);
         }
         if !std::mem::replace(&mut self.has_head, true) {
             let title = format!("# {}, round {}", self.label, self.round + 1);

@@ -1,9 +1,10 @@
 //! `recover`: the record of a run that could not end, from what it had saved.
 
-use super::console::{layout, print_report, print_text};
+use super::console::{complain, layout, print_report, print_text};
 use super::{CommandError, Exit};
 use crate::cli::{Display, Typed};
 use crate::pattern::registry;
+use crate::record::journal::not_restored;
 use crate::record::schema::Record;
 use crate::record::{RunDirectory, SampleReader};
 use crate::report::{html, table};
@@ -21,6 +22,9 @@ pub fn recover(typed: &Typed) -> Result<Exit, CommandError> {
     }
     let (writer, saved) = RunDirectory::recover(&dir)?;
     let samples = writer.samples_file();
+    if let Some(command) = &saved.restore {
+        complain(&not_restored(command));
+    }
     let record = recovered::record(saved, SampleReader::open(&samples)?)?;
     let reader = SampleReader::open(&samples)?;
     let page = |record: &_| html::render(record, &registry::views(), reader);

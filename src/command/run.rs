@@ -95,9 +95,8 @@ pub fn run(asked: &StudyOptions) -> Result<Exit, CommandError> {
         plan.cases.iter_mut().for_each(|case| case.seed = asked.seed);
         address_ends(&mut plan, asked)?;
         let sides = commands.sides(&plan);
-        let done = execute_prepared(&plan, unavailable, hosts, &asked.options, sides);
-        commands.restore();
-        done
+        let restore = commands.restore();
+        execute_prepared(&plan, unavailable, hosts, &asked.options, sides, restore)
     })
 }
 

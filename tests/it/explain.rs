@@ -44,7 +44,7 @@ fn scratch() -> Option<Scratch> {
 fn explained_in(scratch: &Scratch, ended: &Ended) -> Explanation {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = read_record(&scratch.join("run")).unwrap();
-    record.explanation.expect("an explanation")
+    *record.explanation.expect("an explanation")
 }
 
 /// The same of a run that is not needed any more.

@@ -6,6 +6,7 @@
 
 mod few_threads;
 mod foreign_files;
+mod limits;
 mod recover;
 mod rejected_peer;
 mod seeded;

@@ -76,6 +76,28 @@ fn an_endless_round_prints_a_line_a_second_and_an_interrupt_is_its_planned_end()
 }
 
 #[test]
+fn with_json_each_line_is_an_object_and_the_last_is_the_record() {
+    let scratch = Scratch::new();
+    let line =
+        "latency --transport unix --wait block --time 3s --rounds 1 --report-every 1s --json";
+    let words: Vec<&str> = line.split(' ').collect();
+    let ended = support::program::wiregauge(&scratch.0, &words);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let objects = ended.stdout.lines().map(serde_json::from_str::<serde_json::Value>);
+    let mut objects: Vec<_> = objects.collect::<Result<_, _>>().unwrap();
+    let record = objects.pop().unwrap();
+    assert_eq!(record["schema"], "wiregauge.record");
+    assert!(!objects.is_empty(), "{}", ended.stdout);
+    for object in &objects {
+        assert_eq!((&object["schema"], &object["round"]), (&"wiregauge.period".into(), &0.into()));
+        assert_eq!(object["label"], record["runs"][0]["label"]);
+        assert!(object["at_s"].as_f64().unwrap() >= 1.0, "{object}");
+        assert!(object["messages"].as_u64().unwrap() > 0, "{object}");
+        assert!(object["messages_per_s"].as_f64().unwrap() > 0.0, "{object}");
+    }
+}
+
+#[test]
 fn what_cannot_run_for_ever_or_has_no_lines_is_refused() {
     let scratch = Scratch::new();
     for (line, says) in [
@@ -85,7 +107,7 @@ fn what_cannot_run_for_ever_or_has_no_lines_is_refused() {
         ("latency --forever --transport null", "null simulates both ends"),
         ("latency --report-every 100ms", "--report-every: use 1s or more"),
         ("latency --report-every 1s --transport synthetic", "simulates time"),
-        ("latency --report-every 1s --json", "exclude each other"),
+        ("latency --report-every 1s --live", "exclude each other"),
         ("latency --report-every 1s --hosts a,b", "reports every 5 s"),
     ] {
         let words: Vec<&str> = line.split(' ').collect();

@@ -3,6 +3,7 @@
 
 mod damaged;
 mod exports;
+mod impossible;
 mod unfinished;
 
 use crate::support::*;
@@ -327,7 +328,8 @@ fn what_is_no_samples_file_is_a_sentence() {
         fs::write(&path, content).unwrap();
         sentence(read_all(&path))
     };
-    assert!(told(b"").contains("too few"));
+    assert!(told(b"").contains("is empty: restore it"));
+    assert!(told(b"PAR1").contains("too few"));
     assert!(told(b"PAR1 and nothing else").contains("does not end"));
     assert!(told(b"PAR1\xff\xff\xff\x7fPAR1").contains("longer than the file"));
     assert!(told(b"PAR1\0\0\0\0PAR1").contains("is damaged"));

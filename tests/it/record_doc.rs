@@ -10,6 +10,7 @@ use wiregauge::explain::{Apart, Cause, Explanation, Named, Slow, SlowMessage, St
 use wiregauge::record::schema::{Record, Run};
 use wiregauge::record::{RunDirectory, samples};
 use wiregauge::stats;
+use wiregauge::stats::Metric;
 use wiregauge::units::Bytes;
 use wiregauge_test_support::bounded::output;
 
@@ -106,7 +107,7 @@ fn every_field_is_documented() {
     let missing = explanation.missing.clone();
     let tail = TailCauses { run: 0, messages: 9, beyond: 0, slow, slowest, missing };
     let full = support::full_record();
-    let record = Record { explanation: Some(explanation), tails: vec![tail], ..full };
+    let record = Record { explanation: Some(Box::new(explanation)), tails: vec![tail], ..full };
     keys(&serde_json::to_value(record).unwrap(), "", &mut found);
     assert!(found.len() > 100, "the record has {} keys", found.len());
     let text = document();
@@ -160,11 +161,16 @@ fn the_snippets_give_the_median() {
     round.samples[500].receive_ns = f64::NAN;
     round.samples[500].flags = wiregauge::sample::Flags::LOST;
     let mut writer = RunDirectory::create(&dir, Bytes(1)).unwrap();
+    let second = support::realistic_round(1, 0, 1100);
     writer.append(&round).unwrap();
-    writer.append(&support::realistic_round(1, 0, 1100)).unwrap();
+    writer.append(&second).unwrap();
     let mut record = support::full_record();
     let other = Run { index: 1, ..record.runs[0].clone() };
     record.runs.push(other);
+    for (run, round) in record.runs.iter_mut().zip([&round, &second]) {
+        let figures = [support::figure_of(std::slice::from_ref(round), Metric::Rtt)];
+        run.figures = figures.into();
+    }
     writer.finish(&record, |_| String::new()).unwrap();
     let kept = round.samples.iter().filter(|s| s.flags.0 & 1 == 0);
     let latency = |ns: f64| if ns.is_nan() { f64::INFINITY } else { ns };

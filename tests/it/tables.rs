@@ -84,7 +84,7 @@ fn record(plan: Plan) -> Record {
             reason: "/dev/shm cannot be written".into(),
         }],
         warnings: Vec::new(),
-        plan: PlanRecord::from(&plan),
+        plan: Box::new(PlanRecord::from(&plan)),
         hosts: Vec::new(),
         pairs: None,
         paths: Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use wiregauge_base::warning::Warning;
 use wiregauge_figures::record::RecordError;
-use wiregauge_figures::record::journal::{Saved, SavedRound};
+use wiregauge_figures::record::journal::{Saved, SavedRound, not_restored};
 use wiregauge_figures::record::schema::{Counts, Figure, Record, RecordedWarning, Run};
 use wiregauge_sample::RoundSamples;
 use wiregauge_stats::metric::durations;
@@ -21,7 +21,7 @@ pub fn record(
     saved: Saved,
     samples: impl Iterator<Item = Result<RoundSamples, RecordError>>,
 ) -> Result<Record, RecordError> {
-    let Saved { mut record, rounds, damaged } = saved;
+    let Saved { mut record, rounds, damaged, restore } = saved;
     let series = series_of_runs(record.runs.len(), &rounds, samples)?;
     record.finished = rounds.last().map_or(String::new(), |saved| saved.at.clone());
     record.complete = false;
@@ -31,6 +31,7 @@ pub fn record(
         rounds.len()
     ));
     record.faults.extend(left_out(&record.runs, &damaged));
+    record.faults.extend(restore.as_deref().map(not_restored));
     let planned = take_all(&mut record.runs, record.plan.rounds.least, rounds);
     let threshold_ns = record.plan.threshold.0 as f64;
     for ((run, series), planned) in record.runs.iter_mut().zip(&series).zip(planned) {

@@ -111,6 +111,24 @@ pub struct Rounds {
     pub until: Option<f64>,
 }
 
+/// Longest label of a run in a record, in bytes: exports repeat it in each row. Of a name as it is
+/// made here the parts have limits, so that it is a tenth of it.
+pub const MAX_LABEL: usize = 1024;
+
+/// What stands for the rest of a label that is too long.
+const REST: &str = "...";
+
+/// Cuts a label at [`MAX_LABEL`].
+fn shorter(mut label: String) -> String {
+    if label.len() > MAX_LABEL {
+        let most = MAX_LABEL - REST.len();
+        let end = (0..=most).rev().find(|end| label.is_char_boundary(*end));
+        label.truncate(end.unwrap_or(0));
+        label += REST;
+    }
+    label
+}
+
 impl Plan {
     /// A plan of no cases, on this host, of which nothing more was asked.
     pub fn new(name: &str, rounds: Rounds, seed: u64) -> Plan {
@@ -132,8 +150,13 @@ impl Plan {
         }
     }
 
-    /// A short name that distinguishes a case from the others; in a study the series comes first.
+    /// A short name that distinguishes a case from the others; in a study the series comes first. It
+    /// has at most [`MAX_LABEL`] bytes.
     pub fn label(&self, number: usize) -> String {
+        shorter(self.whole_label(number))
+    }
+
+    fn whole_label(&self, number: usize) -> String {
         let Some(case) = self.cases.get(number) else { return String::new() };
         let label = match self.pairs {
             Some(_) => format!("{} {}", case.label(), self.hosts_of(case)),
@@ -301,7 +324,7 @@ impl Case {
 
     /// A short name that distinguishes the case from the others of a plan.
     pub fn label(&self) -> String {
-        self.pattern.label(self)
+        shorter(self.pattern.label(self))
     }
 
     /// The usual form of such a name: what is measured, over what, of which size.

@@ -246,7 +246,7 @@ fn rounds(record: &Record) -> String {
 
 /// The rounds that each case was to have.
 fn planned_rounds(record: &Record) -> String {
-    let PlanRecord { rounds, cases, .. } = &record.plan;
+    let PlanRecord { rounds, cases, .. } = &*record.plan;
     let rounds = from_to(rounds.least as usize, rounds.most as usize);
     match cases.len() {
         1 => format!("{rounds} of one case"),

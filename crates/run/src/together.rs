@@ -32,7 +32,7 @@ pub fn watch(
         faults: interrupted.then(|| Fault::Interrupted.to_string()).into_iter().collect(),
         warnings: summary::warnings_of_noise(&noise).chain(base.warnings).collect(),
         noise,
-        together: Some(found),
+        together: Some(Box::new(found)),
         ..base
     })
 }

@@ -4,13 +4,13 @@
 use super::examine::{Wanted, is_interrupted};
 use crate::cli::{self, Command};
 use crate::command::ab;
-use crate::command::console::{complain, print_text};
+use crate::command::console::print_text;
+use crate::command::measure::take_back;
 use crate::command::{CommandError, Exit};
 use crate::host::doctor::{Checkup, Finding};
-use crate::run::RunSide;
+
 use crate::units::counted;
 use std::ffi::OsString;
-use std::sync::atomic::AtomicBool;
 
 /// Changes that act at once, on what runs afterwards, and end with their undo. Idle states stand
 /// for PM QoS, which only a program that keeps a file open can ask for.
@@ -54,16 +54,9 @@ pub fn measure(checkup: &Checkup, wanted: &Wanted) -> Result<(), CommandError> {
             Ok(sentence) => print_text(&format!("gain: {}: {sentence}\n", finding.check))?,
             Err(error) => print_text(&format!("gain: {}: not measured: {error}\n", finding.check))?,
         };
-        take_back(finding);
+        take_back(finding.undo.as_deref());
     }
     Ok(())
-}
-
-fn take_back(finding: &Finding) {
-    let side = RunSide { prepare: finding.undo.clone(), program: None };
-    if let Err(fault) = side.prepare(&AtomicBool::new(false)) {
-        complain(&format!("settings were not restored: {fault}"));
-    }
 }
 
 /// What the change gains, in a sentence with its interval, and where its record is.

@@ -1,12 +1,11 @@
 //! Shell commands of a study: before the rounds of a series, and when the run is over.
 
 use crate::cli::StudyOptions;
-use crate::command::console::complain;
+
 use crate::options::UsageError;
 use crate::plan::study::file::StudyFile;
 use crate::plan::{Plan, Request};
 use crate::run::RunSide;
-use std::sync::atomic::AtomicBool;
 
 /// Stands for the interface of this end.
 const INTERFACE: &str = "{interface}";
@@ -84,12 +83,9 @@ impl Commands {
         all.map(|series| RunSide { prepare: command(&series.name), program: None }).collect()
     }
 
-    /// Runs the command for the end of the run.
-    pub fn restore(&self) {
-        let side = RunSide { prepare: self.after.clone(), program: None };
-        if let Err(fault) = side.prepare(&AtomicBool::new(false)) {
-            complain(&format!("settings were not restored: {fault}"));
-        }
+    /// The command for the end of the run.
+    pub fn restore(&self) -> Option<&str> {
+        self.after.as_deref()
     }
 }
 

@@ -67,13 +67,49 @@ fn the_rounds_of_a_killed_controller_are_recovered() {
     assert_eq!(again.code, Some(2), "{again:?}");
 }
 
+/// A study that changes a setting, which here is a file.
+const CHANGES: &str = "title = 'Does it stay?'\nrestore = 'rm changed'\n\
+    [all]\nrounds = 500\n[[latency]]\nseries = 'a'\nprepare = 'touch changed'\n\
+    transport = 'unix'\nwait = 'block'\ncount = 2000\n";
+
+#[test]
+fn a_killed_run_says_how_its_settings_are_restored() {
+    let scratch = Scratch::new();
+    fs::write(scratch.join("changes.toml"), CHANGES).unwrap();
+    let run = ["run", "changes.toml", "--prepare", "--out", "run"];
+    let controller = Controller::start(&scratch, &run);
+    wiregauge_test_support::bounded::until("4 lines are written", SOON, || lines(&scratch) >= 4);
+    controller.signal(Signal::KILL);
+    let ended = controller.end();
+    let name = ended.hidden(&scratch);
+    assert!(scratch.join("changed").exists(), "{ended:?}");
+    let says = "the run's settings were not restored: run `rm changed`";
+    // The next start beside it.
+    let next = "latency --transport synthetic --count 100 --rounds 1 --out other";
+    let next = wiregauge(&scratch, &words(next));
+    assert_eq!(next.code, Some(0), "{next:?}");
+    assert!(next.stderr.contains(&name) && next.stderr.contains(says), "{next:?}");
+    let recovered = wiregauge(&scratch, &["recover", &name]);
+    assert!(recovered.code == Some(0) && recovered.stderr.contains(says), "{recovered:?}");
+    let record = read_record(&scratch.join("run")).unwrap();
+    assert!(record.faults.iter().any(|fault| fault == says), "{:?}", record.faults);
+    fs::remove_file(scratch.join("changed")).unwrap();
+    // A run that came to its end has restored them, and says nothing.
+    let short = CHANGES.replace("rounds = 500", "rounds = 2");
+    fs::write(scratch.join("changes.toml"), short).unwrap();
+    let whole = wiregauge(&scratch, &["run", "changes.toml", "--prepare", "--out", "whole"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    assert!(!scratch.join("changed").exists() && !whole.stderr.contains(says), "{whole:?}");
+    assert!(!scratch.join("whole").join(JOURNAL_FILE).exists());
+}
+
 #[test]
 fn what_a_run_has_not_left_is_refused() {
     let scratch = Scratch::new();
     for (name, journal, says) in [
         ("run", None, "is not the directory of an unfinished run"),
         (".run.partial-1", None, "it has no rounds.jsonl"),
-        (".run.partial-2", Some(""), "is empty, since the run ended before its first round"),
+        (".run.partial-2", Some(""), "has no record, since the run ended before its first round"),
         (".run.partial-3", Some("{\"record\":{}}\n"), "is damaged in line 1"),
         (".run.partial-4", Some("{\"record\":{}}"), "its first line is not a record"),
     ] {

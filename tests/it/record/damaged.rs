@@ -3,6 +3,8 @@
 use super::*;
 use rand::{RngExt, SeedableRng};
 use wiregauge::record::directory::parse_record;
+use wiregauge::record::sample_reader::groups_of;
+use wiregauge::record::samples::{GROUP_ROWS, MAX_ROUND_ROWS, footer, properties};
 use wiregauge::report::export::{Format, Selection, export_to};
 
 /// A small `samples.parquet` and `record.json` as bytes.
@@ -107,16 +109,30 @@ fn no_flipped_bit_of_the_samples_gives_other_numbers() {
     }
 }
 
-/// The record of two rounds after a change to its JSON, as a reader gets it.
+/// The record of two rounds after a change to its JSON, as a reader gets it without the samples.
 fn changed(change: impl Fn(&mut serde_json::Value)) -> Result<Record, RecordError> {
+    changed_beside(false, |record| {
+        let figures = serde_json::to_value(&full_record().runs[0].figures).unwrap();
+        record["runs"][0]["figures"] = figures;
+        change(record);
+    })
+}
+
+/// The record of two rounds without figures after a change to its JSON, with its samples or
+/// without.
+fn changed_beside(
+    samples: bool,
+    change: impl Fn(&mut serde_json::Value),
+) -> Result<Record, RecordError> {
     let scratch = Scratch::new();
     let dir = scratch.join("run");
     written(&dir, &[realistic_round(0, 0, 700), realistic_round(0, 1, 700)]);
     let path = dir.join("record.json");
     let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    let figures = serde_json::to_value(&full_record().runs[0].figures).unwrap();
-    record["runs"][0]["figures"] = figures;
     change(&mut record);
+    if !samples {
+        fs::remove_file(dir.join(SAMPLES)).unwrap();
+    }
     fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
     read_record(&dir)
 }
@@ -143,13 +159,21 @@ fn figures_that_no_run_can_have_left_are_refused_by_name() {
         (run("/rates/0/rate/value", (-1).into()), "achieved_rate: the rate is -1e0"),
         (run("/rates/0/rate/rounds/0", 1e300.into()), "achieved_rate: the rate is 1e300"),
         (run("/counts/sent", 5.into()), "sent is 5, but the rounds add up to 0"),
-        (run("/rounds/0/samples", 701.into()), "round 0 of tcp 64 B has 700 rows, but 701 in"),
-        (run("/rounds/1/index", 2.into()), "round 2 of tcp 64 B has 0 rows, but 700 in"),
     ] {
         let change = |record: &mut serde_json::Value| {
             *record["runs"][0].pointer_mut(pointer).unwrap() = value.clone();
         };
         let text = sentence(changed(change));
+        assert!(text.contains(says), "{pointer}: {text}");
+    }
+    for (pointer, value, says) in [
+        ("/rounds/0/samples", 701, "round 0 of tcp 64 B has 700 rows, but 701 in"),
+        ("/rounds/1/index", 2, "round 2 of tcp 64 B has 0 rows, but 700 in"),
+    ] {
+        let change = |record: &mut serde_json::Value| {
+            *record["runs"][0].pointer_mut(pointer).unwrap() = value.into();
+        };
+        let text = sentence(changed_beside(true, change));
         assert!(text.contains(says), "{pointer}: {text}");
     }
     let text = sentence(changed(|record| record["runs"][0]["rounds"] = serde_json::json!([])));
@@ -158,11 +182,50 @@ fn figures_that_no_run_can_have_left_are_refused_by_name() {
 
 #[test]
 fn a_record_without_a_hash_and_samples_that_are_gone_are_read() {
-    let older = changed(|record| drop(record.as_object_mut().unwrap().remove("samples")));
+    let older =
+        changed_beside(true, |record| drop(record.as_object_mut().unwrap().remove("samples")));
     assert_eq!(older.unwrap().samples, None);
     let scratch = Scratch::new();
     let dir = scratch.join("run");
     written(&dir, &[realistic_round(0, 0, 10)]);
     fs::remove_file(dir.join(SAMPLES)).unwrap();
     assert!(read_record(&dir).is_ok());
+}
+
+#[test]
+fn a_round_beyond_the_limit_of_rows_is_refused_by_all_readers_alike() {
+    let scratch = Scratch::new();
+    let path = scratch.join(SAMPLES);
+    let mut writer = SampleWriter::new(Vec::new(), &path, "a test").unwrap();
+    writer.append(&realistic_round(0, 0, GROUP_ROWS as u64)).unwrap();
+    let (bytes, group) = writer.save().unwrap();
+    let mut file = writer.sink().clone();
+    assert_eq!(file.len() as u64, bytes);
+    // The same rows again and again: one row group more than a round may have.
+    let group = groups_of(&path, &group).unwrap();
+    let times = MAX_ROUND_ROWS as usize / GROUP_ROWS + 1;
+    let groups = vec![group[0].clone(); times];
+    file.extend(footer(&groups, &properties("a test")).unwrap());
+    fs::write(&path, file).unwrap();
+    let reader = SampleReader::open(&path).unwrap();
+    let said = sentence(reader.rows_by_round());
+    assert!(said.contains("round 0 of run 0 has 17825792 rows, more than the 16777216"), "{said}");
+}
+
+#[test]
+fn a_file_of_another_length_is_refused_before_it_is_hashed() {
+    let scratch = Scratch::new();
+    let dir = scratch.join("run");
+    written(&dir, &[realistic_round(0, 0, 300)]);
+    let path = dir.join(SAMPLES);
+    // Sparse, and far too long to be read in the time of a test.
+    fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+    let said = sentence(read_record(&dir));
+    assert!(said.contains("it has 1099511627776 bytes, but"), "{said}");
+    fs::write(&path, "").unwrap();
+    let said = sentence(read_record(&dir));
+    assert!(
+        said.contains("is empty: restore it from a copy") && !said.contains("damaged"),
+        "{said}"
+    );
 }

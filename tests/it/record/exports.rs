@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use wiregauge::options::Named;
 use wiregauge::plan::Axis;
-use wiregauge::record::schema::{Figure, Record, Run};
+use wiregauge::record::schema::{Record, Run};
 use wiregauge::record::{RunDirectory, read_record};
 use wiregauge::report::export::{ExportError, Format, Rows, Selection, export, export_to};
 use wiregauge::sample::{Flags, RoundSamples, Sample};
@@ -232,9 +232,7 @@ fn traced(dir: &Path, selection: &Selection) -> Vec<u64> {
 fn of_metrics(dir: &Path, round: RoundSamples, metrics: &[Metric]) {
     let rounds = [round];
     let mut record = record_of(&rounds);
-    let figure = &full_record().runs[0].figures[0];
-    let figures = metrics.iter().map(|metric| Figure { metric: *metric, ..figure.clone() });
-    record.runs[0].figures = figures.collect();
+    record.runs[0].figures = metrics.iter().map(|metric| figure_of(&rounds, *metric)).collect();
     let mut writer = RunDirectory::create(dir, Bytes(1 << 20)).unwrap();
     writer.append(&rounds[0]).unwrap();
     writer.finish(&record, |_| String::new()).unwrap();

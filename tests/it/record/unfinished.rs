@@ -159,6 +159,7 @@ fn samples_that_change_before_the_run_ends_are_not_sealed() {
     let rounds: Vec<_> = (0..ROUNDS).map(|round| realistic_round(0, round, 100)).collect();
     let mut head = record_of(&rounds[..1]);
     head.runs[0].rounds.clear();
+
     writer.begin(&head).unwrap();
     for round in &rounds {
         writer.append(round).unwrap();

@@ -164,6 +164,11 @@ impl Controller {
     }
 
     /// Returns the number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns its process.
     pub fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id() as i32).unwrap()
     }

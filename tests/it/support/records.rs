@@ -8,7 +8,8 @@ use wiregauge::plan::*;
 use wiregauge::plan::{pairs::AtOnce, topology::Wiring};
 use wiregauge::record::schema::*;
 use wiregauge::sample::{Flags, RoundSamples, Sample};
-use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value};
+use wiregauge::stats::metric::durations;
+use wiregauge::stats::{Interval, Quantile, Rate, RoundSummary, Summary, Value, summarize};
 use wiregauge::transport::TransportKind;
 use wiregauge::units::{Bytes, InjectedClockError, MessageRate, Span, Step};
 use wiregauge::warning::Warning;
@@ -26,7 +27,7 @@ pub fn full_record() -> Record {
         finished: "2026-11-21T05:52:58Z".to_string(),
         complete: false,
         faults: vec!["round 4 of run 0 was interrupted".to_string()],
-        plan: full_plan(),
+        plan: Box::new(full_plan()),
         environment: Default::default(),
         clock: clock(),
         instrument: Instrument {
@@ -78,7 +79,7 @@ pub fn full_record() -> Record {
             clock_cost: Some(clock_cost()),
         }],
         clocks: vec![clocks::history()],
-        together: Some(clocks::together()),
+        together: Some(Box::new(clocks::together())),
         explanation: None,
         tails: Vec::new(),
         samples: Some(SamplesFile { bytes: 12_345_678, sha256: "0f".repeat(32) }),
@@ -89,7 +90,8 @@ pub fn full_record() -> Record {
 pub fn record_of(rounds: &[RoundSamples]) -> Record {
     let mut runs: BTreeMap<u32, Run> = BTreeMap::new();
     for RoundSamples { run, round, samples } in rounds {
-        let empty = Run { index: *run, rounds: Vec::new(), figures: Vec::new(), ..full_run() };
+        let full = Run { stalls: Vec::new(), ..full_run() };
+        let empty = Run { index: *run, rounds: Vec::new(), figures: Vec::new(), ..full };
         let run = runs.entry(*run).or_insert(empty);
         let counts = Counts::default();
         run.rounds.push(Round {
@@ -100,7 +102,19 @@ pub fn record_of(rounds: &[RoundSamples]) -> Record {
         });
         run.counts = counts;
     }
-    Record { runs: runs.into_values().collect(), ..full_record() }
+    let full = full_record();
+    // What names runs needs them.
+    let pairs = full.pairs.filter(|_| runs.contains_key(&0));
+    let impacts = if runs.contains_key(&0) { full.impacts } else { Vec::new() };
+    let (runs, head) = (runs.into_values().collect(), full_record());
+    Record { runs, pairs, impacts, ..head }
+}
+
+/// The figure that these rounds have of a metric.
+pub fn figure_of(rounds: &[RoundSamples], metric: Metric) -> Figure {
+    let series: Vec<Vec<f64>> = rounds.iter().map(|round| durations(round, metric)).collect();
+    let summary = summarize(&series, 50_000.0);
+    Figure { metric, unit: "ns".into(), summary, clock_bound_ns: None }
 }
 
 fn clock_cost() -> ClockCost {
@@ -300,7 +314,7 @@ fn counts() -> Counts {
         held_up: 8,
         unsent: 9,
         unfinished: 11,
-        lost_before_first: 10,
+        lost_before_first: 1,
     }
 }
 

@@ -163,6 +163,23 @@ fn target_of_hidden(path: &Path) -> Result<PathBuf, RecordError> {
     Ok(path.with_file_name(name))
 }
 
+/// Most entries of a directory among which runs are looked for that have left settings.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Finds the runs beside `path` that were killed before they restored their settings: the directory
+/// of each, and the command that does it.
+pub fn unrestored_beside(path: &Path) -> Vec<(PathBuf, String)> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(parent.unwrap_or(Path::new("."))) else { return Vec::new() };
+    let mut found = Vec::new();
+    for entry in entries.take(MAX_ENTRIES).flatten() {
+        let dir = entry.path();
+        let due = target_of_hidden(&dir).ok().and_then(|_| journal::restore_due(&dir));
+        found.extend(due.map(|command| (dir, command)));
+    }
+    found
+}
+
 /// The path of the run of this number among those of one second and one name.
 fn numbered(stem: &Path, number: u32) -> PathBuf {
     let mut name = stem.as_os_str().to_os_string();
@@ -274,6 +291,12 @@ impl Writer {
         })?;
         self.partial.as_mut().map(Hidden::leave_behind);
         Ok(())
+    }
+
+    /// Notes the shell command that restores the settings of the run, before they are changed;
+    /// `None`: it has been run.
+    pub fn note_restore(&mut self, due: Option<&str>) -> Result<(), RecordError> {
+        self.write(|writer, dir| writer.journal()?.restore(dir, due))
     }
 
     /// Says that the times of all rounds are wrong, and why: `recover` refuses to make a record of
@@ -459,7 +482,7 @@ fn readable(record: &Record, samples: &Path) -> Result<String, String> {
     ensure!(size <= RECORD_LIMIT, "it has {size} bytes, above the limit of {RECORD_LIMIT}");
     let read = read(json.as_bytes()).map_err(|e| e.to_string())?;
     plausible::check(&read)?;
-    sealed::check_rows(samples, &read).map_err(|e| e.to_string())?;
+    sealed::check_content(samples, &read).map_err(|e| e.to_string())?;
     Ok(json)
 }
 

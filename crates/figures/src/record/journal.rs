@@ -24,6 +24,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use wiregauge_host::{open_file, open_file_to_lock};
+use wiregauge_plan::written::one_line;
 use wiregauge_stats::Metric;
 
 /// The journal's file in a run directory that is not complete.
@@ -69,6 +70,8 @@ pub struct Saved {
     pub rounds: Vec<SavedRound>,
     /// The run and the number of each round whose samples are not.
     pub damaged: Vec<(u32, u32)>,
+    /// The shell command that restores the settings that the run has left.
+    pub restore: Option<String>,
 }
 
 /// A line of the journal.
@@ -80,6 +83,8 @@ enum Line {
     Round(Box<RoundLine>),
     /// Why the clock of the run is not to be believed.
     Clock(String),
+    /// The shell command that restores the settings of the run; `None`: it has been run.
+    Restore(Option<String>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -144,6 +149,11 @@ impl Journal {
         self.line(dir, &Line::Clock(fault.to_string()))
     }
 
+    /// Notes the shell command that restores the settings of the run; `None`: it has been run.
+    pub(super) fn restore(&mut self, dir: &Path, due: Option<&str>) -> Result<(), RecordError> {
+        self.line(dir, &Line::Restore(due.map(str::to_string)))
+    }
+
     fn line(&mut self, dir: &Path, line: &Line) -> Result<(), RecordError> {
         let text = serde_json::to_string(line).map_err(io::Error::from);
         let line = text.map(|text| sealed(&mut self.sum, &text));
@@ -177,7 +187,26 @@ pub(super) fn complete(
     path: &Path,
     epoch: &str,
 ) -> Result<(Saved, Completed), RecordError> {
-    let (journal, lines) = open(dir).and_then(|file| read(dir, file))?;
+    let file = open(dir)?;
+    let all = lines(dir, &file)?;
+    let due = all.restore.clone();
+    let result = complete_from(dir, path, epoch, (file, all));
+    result.map_err(|error| match error {
+        RecordError::Refused(sentence) => {
+            RecordError::Refused(with_restore(sentence, due.as_deref()))
+        }
+        other => other,
+    })
+}
+
+/// Does this with the lines of a journal.
+fn complete_from(
+    dir: &Path,
+    path: &Path,
+    epoch: &str,
+    (file, all): (File, Lines),
+) -> Result<(Saved, Completed), RecordError> {
+    let (journal, lines) = read(dir, all)?;
     let is_older = lines.iter().any(|line| line.sha256.is_empty());
     ensure!(
         !is_older,
@@ -215,7 +244,7 @@ pub(super) fn complete(
     // An attempt that was killed may have left one.
     let sealed = remove_if_there(&to).and_then(|()| copy(&source, &pieces, &footer, &to));
     let sealed = sealed.map_err(|e| RecordError::writing(&to, e))?;
-    let completed = Completed { path: to, sealed, _lock: journal.lock };
+    let completed = Completed { path: to, sealed, _lock: file };
     let mut rounds = Vec::new();
     let mut damaged = Vec::new();
     for (line, piece) in lines.into_iter().zip(pieces) {
@@ -225,7 +254,8 @@ pub(super) fn complete(
             damaged.push((line.saved.run, line.saved.round.index));
         }
     }
-    Ok((Saved { record: journal.record, rounds, damaged }, completed))
+    let Left { record, restore, .. } = journal;
+    Ok((Saved { record, rounds, damaged, restore }, completed))
 }
 
 /// A round's part of the samples' file.
@@ -301,7 +331,27 @@ pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
 /// A journal that nobody writes, and its record without rounds.
 struct Left {
     record: Record,
-    lock: File,
+    restore: Option<String>,
+}
+
+/// Returns the command that restores the settings which a run has left in `dir`, if it left any and
+/// runs no longer.
+pub fn restore_due(dir: &Path) -> Option<String> {
+    let file = open(dir).ok()?;
+    lines(dir, &file).ok()?.restore
+}
+
+/// Adds to a sentence which command restores the settings that a run has left.
+fn with_restore(sentence: String, restore: Option<&str>) -> String {
+    match restore {
+        Some(command) => format!("{sentence}; {}", not_restored(command)),
+        None => sentence,
+    }
+}
+
+/// Says which command restores settings.
+pub fn not_restored(command: &str) -> String {
+    format!("the run's settings were not restored: run `{}`", one_line(command))
 }
 
 /// Opens a journal, and locks it: NFS does so only with a file that can be written (flock(2)).
@@ -334,40 +384,62 @@ pub(super) fn open(dir: &Path) -> Result<File, RecordError> {
     Ok(file)
 }
 
-/// The lines of a journal. The last one may have been written in part, without its line feed; any
-/// other that is not as it was written is refused.
-fn read(dir: &Path, file: File) -> Result<(Left, Vec<RoundLine>), RecordError> {
+/// The lines of a journal, as far as they go.
+#[derive(Default)]
+struct Lines {
+    record: Option<Record>,
+    rounds: Vec<RoundLine>,
+    /// Why the clock is not to be believed.
+    clock: Option<String>,
+    /// The command that restores settings and has not been run.
+    restore: Option<String>,
+    is_empty: bool,
+}
+
+/// Reads the lines of a journal. The last one may have been written in part, without its line feed;
+/// any other that is not as it was written is refused.
+fn lines(dir: &Path, file: &File) -> Result<Lines, RecordError> {
     let path = dir.join(JOURNAL_FILE);
-    let (mut record, mut rounds, mut clock) = (None, Vec::new(), None);
+    let mut all = Lines { is_empty: true, ..Lines::default() };
     let mut sum = String::new();
     // The file may grow while it is read.
-    let mut lines = BufReader::new((&file).take(LONGEST));
+    let mut lines = BufReader::new(file.take(LONGEST));
     for number in 1.. {
         let mut line = Vec::new();
         lines.read_until(b'\n', &mut line).map_err(|e| RecordError::reading(&path, e))?;
+        all.is_empty &= line.is_empty();
         // Without its end it was written in part.
         let Some((b'\n', line)) = line.split_last() else { break };
         let refused = || {
-            RecordError::Refused(format!(
+            let sentence = format!(
                 "{} is damaged in line {number}, so nothing was recovered and nothing changed: \
                  restore it from a copy",
                 shown(&path)
-            ))
+            );
+            RecordError::Refused(with_restore(sentence, all.restore.as_deref()))
         };
         match unsealed(&mut sum, line).ok_or_else(refused)? {
-            Line::Record(found) => record = Some(*found),
+            Line::Record(found) => all.record = Some(*found),
             Line::Round(round) => {
-                clock.clone_from(&round.saved.clock_fault);
-                rounds.push(*round);
+                all.clock.clone_from(&round.saved.clock_fault);
+                all.rounds.push(*round);
             }
-            Line::Clock(fault) => clock = Some(fault),
+            Line::Clock(fault) => all.clock = Some(fault),
+            Line::Restore(due) => all.restore = due,
         }
     }
-    let is_empty = file.metadata().is_ok_and(|meta| meta.len() == 0);
+    Ok(all)
+}
+
+/// Checks that the lines of a journal give a record.
+fn read(dir: &Path, all: Lines) -> Result<(Left, Vec<RoundLine>), RecordError> {
+    let Lines { record, rounds, clock, restore, is_empty } = all;
     let record = record.ok_or_else(|| {
-        let (path, dir) = (shown(&path), shown(dir));
-        if is_empty {
-            format!("{path} is empty, since the run ended before its first round: delete {dir}")
+        let (path, dir) = (shown(&dir.join(JOURNAL_FILE)), shown(dir));
+        if is_empty || restore.is_some() {
+            format!(
+                "{path} has no record, since the run ended before its first round: delete {dir}"
+            )
         } else {
             format!("{path} is damaged: its first line is not a record")
         }
@@ -378,7 +450,7 @@ fn read(dir: &Path, file: File) -> Result<(Left, Vec<RoundLine>), RecordError> {
         shown(dir),
         clock.unwrap_or_default()
     );
-    Ok((Left { record, lock: file }, rounds))
+    Ok((Left { record, restore }, rounds))
 }
 
 /// The text around the checksum of a line.

@@ -4,6 +4,7 @@
 //! end; reads both back for reports. A directory appears complete or not at all. Its files are
 //! untrusted when they are read: reading is bounded, and every error is one sentence.
 
+mod against_samples;
 pub mod baseline;
 mod case;
 mod client_host;

@@ -52,9 +52,9 @@ pub struct Record {
     /// Why not, a sentence each.
     pub faults: Vec<String>,
     /// What was to be done.
-    pub plan: PlanRecord,
+    pub plan: Box<PlanRecord>,
     /// What the result depends on.
-    pub environment: Environment,
+    pub environment: Box<Environment>,
     /// The clock and its own errors.
     pub clock: ClockReport,
     /// What the instrument itself takes.
@@ -82,10 +82,10 @@ pub struct Record {
     #[serde(default)]
     pub clocks: Vec<ClockHistory>,
     /// What took the CPUs, where the command was `noise --together`.
-    pub together: Option<Together>,
+    pub together: Option<Box<Together>>,
     /// Why messages took what they took, where the command was `explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explanation: Option<Explanation>,
+    pub explanation: Option<Box<Explanation>>,
     /// Why slow messages of each run were slow, where that was asked for (`--causes`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tails: Vec<TailCauses>,
@@ -220,7 +220,7 @@ pub struct OtherHost {
     /// The address at which it was reached; `None` where an interface was named.
     pub address: Option<String>,
     /// What the result depends on there.
-    pub environment: Environment,
+    pub environment: Box<Environment>,
     /// Its clock and that one's own errors.
     pub clock: ClockReport,
     /// Gaps seen by a spinning loop on its measuring CPU, beside the runs.

@@ -5,6 +5,7 @@
 //! what the program writes, never what it reads back: a file that changed on the disk would
 //! otherwise be sealed as it then is.
 
+use super::against_samples;
 use super::error::{RecordError, shown};
 use super::sample_reader::SampleReader;
 use super::schema::{Record, SamplesFile};
@@ -122,11 +123,17 @@ pub(super) fn check(path: &Path, record: &Record) -> Result<(), RecordError> {
         let difference = difference(path, written)?;
         difference.map_or(Ok(()), |why| Err(RecordError::samples(path, why)))?;
     }
-    check_rows(path, record)
+    check_content(path, record)
 }
 
-/// Checks how many samples each round has, against the record.
-pub(super) fn check_rows(path: &Path, record: &Record) -> Result<(), RecordError> {
+/// Checks how many samples each round has, and what the figures say of them, against the record.
+pub(super) fn check_content(path: &Path, record: &Record) -> Result<(), RecordError> {
+    check_rows(path, record)?;
+    against_samples::check(path, record)
+}
+
+/// Checks how many samples each round has.
+fn check_rows(path: &Path, record: &Record) -> Result<(), RecordError> {
     let mut rows = SampleReader::open(path)?.rows_by_round()?;
     for (run, round) in record.runs.iter().flat_map(|run| run.rounds.iter().map(move |r| (run, r)))
     {

@@ -141,7 +141,7 @@ fn of_records(all: &mut Vec<Condition>, records: [&Record; 2]) {
     one(Severity::Warning, "timestamp clock", |record| record.clock.source.clone());
     one(Severity::Note, "rounds", |record| record.plan.rounds.most.to_string());
     one(Severity::Note, "seed", |record| record.plan.seed.to_string());
-    environment(all, "", records.map(|record| &record.environment));
+    environment(all, "", records.map(|record| &*record.environment));
     noise(all, "", records.map(|record| record.noise.as_slice()));
     for (a, b) in records[0].hosts.iter().zip(&records[1].hosts).filter(|(a, b)| a.name == b.name) {
         let prefix = format!("{}: ", a.name);

@@ -22,7 +22,9 @@ pub use trace::MOST_MESSAGES;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use thiserror::Error;
 use wiregauge_base::options::named_enum;
 use wiregauge_figures::record::directory::publish;
@@ -129,12 +131,27 @@ pub fn export_to(
         Format::Hlog => {
             // Its histograms are those of the figures.
             let figures = Selection { without_warmup: true, ..selection.of_all_metrics() };
-            hlog::write(&record, figures.open(dir, &record)?, &mut out, failed)?;
+            let chosen = figures.open(dir, &record)?;
+            with_stack(|| hlog::write(&record, chosen, &mut out, failed))
+                .map_err(failed)
+                .flatten()?;
         }
         Format::Openmetrics => openmetrics::write(&record, selection, &mut out).map_err(failed)?,
         Format::Trace => trace::write(dir, &record, selection, &mut out, failed)?,
     }
     out.flush().map_err(failed)
+}
+
+/// Bytes of stack that the compression of a histogram gets: it moves tables of 217 KiB over the
+/// stack, and the first thread may have as little as its user allows (`ulimit -s`).
+const STACK_BYTES: usize = 2 << 20;
+
+/// Does something on a thread with a stack that is large enough.
+fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work)?;
+        thread.join().map_err(|panic| resume_unwind(panic))
+    })
 }
 
 fn export_file(

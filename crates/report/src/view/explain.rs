@@ -40,7 +40,7 @@ pub fn section(record: &Record) -> Option<Section> {
 
 /// The slow messages in a sentence or two.
 pub fn answer(record: &Record) -> Vec<String> {
-    record.explanation.as_ref().map(slow).unwrap_or_default()
+    record.explanation.as_deref().map(slow).unwrap_or_default()
 }
 
 /// Which stage makes slow messages slow, and why.
