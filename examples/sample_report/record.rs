@@ -52,6 +52,7 @@ fn environment() -> Environment {
 pub fn record(name: &str, cases: Vec<Case>) -> Record {
     Record {
         hosts: Vec::new(),
+        paths: Vec::new(),
         pairs: None,
         impacts: Vec::new(),
         clocks: Vec::new(),

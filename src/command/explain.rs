@@ -4,6 +4,7 @@ mod packets;
 mod stamper;
 
 use self::stamper::Stamper;
+use super::console::print;
 use super::measure::{execute_observed, nothing_works, prepared};
 use super::{CommandError, Exit};
 use crate::cli::{self, Command, RunOptions, Typed};
@@ -55,7 +56,10 @@ pub fn explain(typed: &Typed) -> Result<Exit, CommandError> {
     {
         return packets::explain(files);
     }
-    let (request, options) = read(words)?;
+    let (request, options) = match read(words)? {
+        WordsRead::Run(request, options) => (*request, options),
+        WordsRead::Help(text) => return print(text),
+    };
     let (plan, runs) = plan(&request)?;
     let done = prepared(request, &options, |_, _, hosts| {
         let observer = Observer::new(&plan, runs, hosts)?;
@@ -64,8 +68,14 @@ pub fn explain(typed: &Typed) -> Result<Exit, CommandError> {
     Ok(done.unwrap_or_else(|unavailable| nothing_works(&unavailable)))
 }
 
-/// What is explained, as it was typed.
-fn read(words: &[OsString]) -> Result<(Request, RunOptions), UsageError> {
+/// The command after `explain`, or its help.
+enum WordsRead {
+    Run(Box<Request>, RunOptions),
+    Help(Vec<u8>),
+}
+
+/// Reads the command that is explained.
+fn read(words: &[OsString]) -> Result<WordsRead, UsageError> {
     let all = [OsString::from("wiregauge")].into_iter().chain(words.iter().cloned());
     match cli::parse(&all.collect::<Vec<_>>())? {
         Command::Measure { options, .. } if options.causes => {
@@ -76,8 +86,9 @@ fn read(words: &[OsString]) -> Result<(Request, RunOptions), UsageError> {
                 let threads = request.threads.iter().max().copied().unwrap_or(1);
                 request.count = Some(MESSAGES / u64::from(threads.max(1)));
             }
-            Ok((*request, options))
+            Ok(WordsRead::Run(request, options))
         }
+        Command::Text(text) if !text.is_empty() => Ok(WordsRead::Help(text)),
         _ => refuse("explain takes a command that measures: use latency --transport tcp"),
     }
 }

@@ -102,11 +102,9 @@ pub fn finish(
         move |error: io::Error| CommandError::Unable(format!("writing {path}: {error}"))
     };
     if let Some(path) = &judge.junit {
-        let write = || {
-            let mut file = open_output(path, File::options().truncate(true))?;
-            file.write_all(junit::text(all, record, judge.strict).as_bytes())
-        };
-        write().map_err(failed(path))?;
+        open_output(path, File::options().truncate(true))
+            .and_then(|mut file| file.write_all(junit::text(all, record, judge.strict).as_bytes()))
+            .map_err(failed(path))?;
     }
     if let Some(path) = &judge.markdown {
         let append = || {

@@ -92,7 +92,7 @@ fn head(period: &Period) -> String {
     format!("#{}  # p50 and p99 of {metric}", &line[1..])
 }
 
-/// The bandwidth of so many messages per second; of messages of many lengths the rate says nothing
+/// The bandwidth at a rate of messages; of messages of many lengths the rate says nothing
 /// of the bytes.
 fn bytes_per_s(case: &Case, rate: f64) -> Option<f64> {
     (!case.profile().has_many_lengths).then_some(rate * case.size.0 as f64)

@@ -18,11 +18,11 @@ use wiregauge_test_support::bounded::{LIMIT, output, start, until, until_some};
 const SHORT: &str = "--wait block --count 500 --rounds 1";
 
 /// A control group of version 1, which goes when it is dropped.
-struct Group(PathBuf);
+struct ControlGroup(PathBuf);
 
-impl Group {
+impl ControlGroup {
     /// Makes one with these limits; `None`, with a printed reason: it cannot be made here.
-    fn new(controller: &str, limits: &[(&str, &str)]) -> Option<Group> {
+    fn new(controller: &str, limits: &[(&str, &str)]) -> Option<ControlGroup> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("wiregauge-test-{}-{number}", std::process::id());
@@ -39,7 +39,7 @@ impl Group {
             eprintln!("skipped: {} cannot be made: {error}", folder.display());
             return None;
         }
-        let group = Group(folder);
+        let group = ControlGroup(folder);
         limits.iter().for_each(|(file, text)| fs::write(group.0.join(file), text).unwrap());
         Some(group)
     }
@@ -64,7 +64,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ControlGroup {
     fn drop(&mut self) {
         // Of a test that has failed processes are left.
         for process in self.processes().into_iter().filter_map(|one| Pid::from_raw(one as i32)) {
@@ -96,7 +96,7 @@ fn warnings(record: &Record) -> Vec<&RecordedWarning> {
 fn a_quota_that_stops_a_run_is_named_and_nobody_else_is_blamed() {
     // Less than a task gets at a time, so that it is used up on a busy machine, too.
     let limits = [("cpu.cfs_period_us", "10000"), ("cpu.cfs_quota_us", "1000")];
-    let Some(group) = Group::new("cpu", &limits) else { return };
+    let Some(group) = ControlGroup::new("cpu", &limits) else { return };
     let scratch = Scratch::new();
     // Both ends poll, so that they use up the quota of each period.
     let ended = group
@@ -120,7 +120,7 @@ fn a_quota_that_stops_a_run_is_named_and_nobody_else_is_blamed() {
 
 #[test]
 fn a_round_beyond_the_memory_of_its_group_is_refused_before_it_runs() {
-    let Some(group) = Group::new("memory", &[("memory.limit_in_bytes", "96M")]) else { return };
+    let Some(group) = ControlGroup::new("memory", &[("memory.limit_in_bytes", "96M")]) else { return };
     let scratch = Scratch::new();
     let large = "latency --transport unix --wait block --count 3000000 --rounds 1 --out run";
     let refused = group.run(&scratch, large);
@@ -149,7 +149,7 @@ for _ in range(200):
 
 #[test]
 fn an_agent_that_is_killed_for_want_of_memory_is_said_to_be() {
-    let Some(group) = Group::new("memory", &[("memory.limit_in_bytes", "96M")]) else { return };
+    let Some(group) = ControlGroup::new("memory", &[("memory.limit_in_bytes", "96M")]) else { return };
     let scratch = Scratch::new();
     let long =
         "latency --transport unix --wait block --pause 1ms --count 100000 --rounds 1 --out run";
@@ -175,7 +175,7 @@ fn an_agent_that_is_killed_for_want_of_memory_is_said_to_be() {
 
 #[test]
 fn threads_beyond_the_limit_of_the_group_are_refused_before_the_run() {
-    let Some(group) = Group::new("pids", &[("pids.max", "9")]) else { return };
+    let Some(group) = ControlGroup::new("pids", &[("pids.max", "9")]) else { return };
     let scratch = Scratch::new();
     let refused = group.run(&scratch, &format!("latency --transport unix {SHORT} --out run"));
     assert_eq!(refused.code, Some(2), "{refused:?}");

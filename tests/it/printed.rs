@@ -96,3 +96,17 @@ fn commands_in_refusals_are_taken() {
         assert_eq!(code, Some(0), "{expected}: {said}");
     }
 }
+
+#[test]
+fn help_on_what_is_explained_is_that_of_its_command() {
+    let scratch = Scratch::new();
+    for (line, first) in [
+        ("explain packets --help", "How long packets of the kernel's Homa live"),
+        ("explain latency --help", "Measure round-trip latency"),
+        ("explain --help", "Split the time of each message into stages"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let told = wiregauge(&scratch, &words);
+        assert_eq!((told.code, told.stdout.starts_with(first)), (Some(0), true), "{told:?}");
+    }
+}

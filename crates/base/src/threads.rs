@@ -42,6 +42,20 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).map_err(|error| refused(purpose, &error))
 }
 
+/// Starts a thread as [`spawn_scoped`], with a stack of this many bytes.
+///
+/// # Errors
+/// As of [`spawn`].
+pub fn spawn_scoped_with_stack<'scope, T: Send + 'scope>(
+    purpose: &str,
+    stack_bytes: usize,
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    let sized = Builder::new().stack_size(stack_bytes);
+    sized.spawn_scoped(scope, work).map_err(|error| refused(purpose, &error))
+}
+
 fn refused(purpose: &str, error: &io::Error) -> io::Error {
     let sentence = format!("cannot start a thread to {purpose}: {}", explain_limit(error));
     io::Error::new(error.kind(), sentence)

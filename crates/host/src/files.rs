@@ -107,10 +107,14 @@ mod tests {
 
     #[test]
     fn a_limit_of_descriptors_is_named_and_other_errors_stay() {
-        let named = |number| named_limit(io::Error::from_raw_os_error(number)).to_string();
-        assert!(named(libc::EMFILE).contains("raise the limit (ulimit -n)"));
-        assert!(named(libc::ENFILE).contains("fs.file-max"));
-        assert!(named(libc::ENOENT).contains("No such file"));
+        for (number, part) in [
+            (libc::EMFILE, "raise the limit (ulimit -n)"),
+            (libc::ENFILE, "fs.file-max"),
+            (libc::ENOENT, "No such file"),
+        ] {
+            let said = named_limit(io::Error::from_raw_os_error(number)).to_string();
+            assert!(said.contains(part), "{said}");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn read_netlink(part: &[u8]) -> usize {
     netlink::read_part(part, |_, body| {
         messages += 1;
         read_qdisc(body);
-        tcp_sampler::events_between(body, body);
+        tcp_sampler::events_so_far(body);
     });
     messages
 }

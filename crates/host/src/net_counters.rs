@@ -69,7 +69,8 @@ impl NetCounters {
         all.extend(protocols_of_ipv6(&snmp6));
         for line in softnet.lines() {
             for (name, count) in queue_of_cpu(line) {
-                *all.entry(name.to_owned()).or_default() += count;
+                let sum: &mut u64 = all.entry(name.to_owned()).or_default();
+                *sum = sum.saturating_add(count);
             }
         }
         NetCounters(all)
@@ -184,6 +185,14 @@ mod tests {
         }
         assert!(!found.by_name().keys().any(|name| name.starts_with("Icmp")));
         assert!(!found.by_name().contains_key("Tcp.MaxConn"));
+    }
+
+    #[test]
+    fn counters_at_their_end_stay_there() {
+        let line = "0 ffffffffffffffff 1\n";
+        let fake = Fake::new(&[("proc/thread-self/net/softnet_stat", &line.repeat(2))]);
+        let found = NetCounters::in_tree(&fake.tree);
+        assert_eq!(found.by_name().get("softnet.dropped"), Some(&u64::MAX));
     }
 
     #[test]

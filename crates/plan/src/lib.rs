@@ -150,8 +150,8 @@ impl Plan {
         }
     }
 
-    /// A short name that distinguishes a case from the others; in a study the series comes first. It
-    /// has at most [`MAX_LABEL`] bytes.
+    /// A short name that distinguishes a case from the others; in a study the series comes first.
+    /// It has at most [`MAX_LABEL`] bytes.
     pub fn label(&self, number: usize) -> String {
         shorter(self.whole_label(number))
     }

@@ -138,21 +138,11 @@ fn a_datagram_over_ipv6_may_be_longer_by_what_ipv4_needs_for_its_header() {
 }
 
 #[test]
-fn help_on_what_is_explained_is_that_of_its_command() {
-    for (line, first) in [
-        ("explain packets --help", "How long packets of the kernel's Homa live"),
-        ("explain packets one.trace -h", "How long packets of the kernel's Homa live"),
-        ("explain latency --help", pattern_about("latency")),
-        ("explain load --transport tcp --help", pattern_about("load")),
-        ("explain --help", "Split the time of each message into stages"),
-    ] {
+fn packets_are_explained_by_help_of_their_own() {
+    for line in ["explain packets --help", "explain packets one.trace -h"] {
         let Ok(Command::Text(text)) = asked(line) else { panic!("{line}: no help") };
         let text = String::from_utf8(text).unwrap();
-        assert!(text.starts_with(first), "{line}: {text}");
+        assert!(text.starts_with("How long packets of the kernel's Homa live"), "{line}: {text}");
     }
     assert!(matches!(asked("explain packets a b --json"), Ok(Command::Explain(_))));
-}
-
-fn pattern_about(name: &str) -> &'static str {
-    registry::all().iter().find(|pattern| pattern.name() == name).unwrap().about()
 }

@@ -84,7 +84,7 @@ fn a_killed_run_says_how_its_settings_are_restored() {
     let name = ended.hidden(&scratch);
     assert!(scratch.join("changed").exists(), "{ended:?}");
     let says = "the run's settings were not restored: run `rm changed`";
-    // The next start beside it.
+    // The next start in the same directory.
     let next = "latency --transport synthetic --count 100 --rounds 1 --out other";
     let next = wiregauge(&scratch, &words(next));
     assert_eq!(next.code, Some(0), "{next:?}");

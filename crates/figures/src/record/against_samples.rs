@@ -12,13 +12,13 @@ use wiregauge_sample::RoundSamples;
 use wiregauge_stats::Metric;
 use wiregauge_stats::metric::durations;
 
-/// Most rows of a file whose figures are compared: decoding so many takes less than a second. Of
+/// Most rows of a file whose figures are compared: decoding them takes less than a second. Of
 /// larger files the hash and the number of rows are.
 const MAX_ROWS: u64 = 1 << 20;
 /// Rounding of sums of floating-point numbers, as a share.
 const ROUNDING: f64 = 1e-6;
 
-/// What the samples of one metric show that arrived.
+/// The samples of one metric that arrived.
 #[derive(Clone, Copy)]
 struct Arrived {
     count: u64,
@@ -53,7 +53,7 @@ impl Arrived {
 }
 
 /// The number of a run, the place of a figure in it, and the number of a round.
-type Place = (u32, usize, u32);
+type SampleKey = (u32, usize, u32);
 
 /// Checks the figures of a record against its samples.
 pub(super) fn check(path: &Path, record: &Record) -> Result<(), RecordError> {
@@ -61,7 +61,7 @@ pub(super) fn check(path: &Path, record: &Record) -> Result<(), RecordError> {
     if rows.fold(0, u64::saturating_add) > MAX_ROWS {
         return Ok(());
     }
-    let mut seen = BTreeMap::<Place, Arrived>::new();
+    let mut seen = BTreeMap::<SampleKey, Arrived>::new();
     let mut reader = SampleReader::open(path)?;
     while let Some(part) = reader.next_part() {
         add(&mut seen, record, &part?);
@@ -84,12 +84,13 @@ pub(super) fn check(path: &Path, record: &Record) -> Result<(), RecordError> {
 /// The figures that follow from single rows, all of which were stored.
 fn figures(run: &Run) -> impl Iterator<Item = (usize, &Figure)> {
     let are_stored = run.rounds.iter().all(|round| round.samples_in_histogram_only == 0);
-    let of_rows = |figure: &Figure| !matches!(figure.metric, Metric::Jitter | Metric::Short);
     let all = run.figures.iter().enumerate();
-    all.filter(move |(_, figure)| are_stored && of_rows(figure))
+    all.filter(move |(_, figure)| {
+        are_stored && !matches!(figure.metric, Metric::Jitter | Metric::Short)
+    })
 }
 
-fn add(seen: &mut BTreeMap<Place, Arrived>, record: &Record, part: &RoundSamples) {
+fn add(seen: &mut BTreeMap<SampleKey, Arrived>, record: &Record, part: &RoundSamples) {
     let Some(run) = record.runs.iter().find(|run| run.index == part.run) else { return };
     for (place, figure) in figures(run) {
         let own = seen.entry((part.run, place, part.round)).or_default();

@@ -166,8 +166,8 @@ fn target_of_hidden(path: &Path) -> Result<PathBuf, RecordError> {
 /// Most entries of a directory among which runs are looked for that have left settings.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Finds the runs beside `path` that were killed before they restored their settings: the directory
-/// of each, and the command that does it.
+/// Finds the runs in the directory of `path` that were killed before they restored their settings:
+/// the directory of each, and the command that does it.
 pub fn unrestored_beside(path: &Path) -> Vec<(PathBuf, String)> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let Ok(entries) = fs::read_dir(parent.unwrap_or(Path::new("."))) else { return Vec::new() };

@@ -42,7 +42,7 @@ pub(super) fn check(record: &Record) -> Result<(), String> {
     check_together(record)
 }
 
-/// Checks a run of a record that had at most so many rounds in all.
+/// Checks a run of a record that had at most this many rounds in all.
 fn check_run(run: &Run, rounds: usize) -> Result<(), String> {
     check_counts(run)?;
     for round in &run.rounds {
@@ -53,7 +53,8 @@ fn check_run(run: &Run, rounds: usize) -> Result<(), String> {
     run.figures.iter().try_for_each(|figure| check_figure(run, figure))?;
     run.rates.iter().try_for_each(|figure| check_rate(run, figure))?;
     for host in &run.client_hosts {
-        let (metric, summary) = (host.metric, &host.summary);
+        let metric = host.metric;
+        let summary = &host.summary;
         check_summary(run, metric, summary, u64::MAX)
             .map_err(|why| format!("{} of {}", why, host.name))?;
     }
@@ -159,12 +160,13 @@ fn check_share(share: f64) -> Result<(), String> {
 }
 
 fn check_figure(run: &Run, figure: &Figure) -> Result<(), String> {
-    let all = |round: &Round| round.samples.saturating_add(round.samples_in_histogram_only);
-    let rows = run.rounds.iter().map(all).fold(0, u64::saturating_add);
+    let rows = run.rounds.iter().fold(0, |all: u64, round| {
+        all.saturating_add(round.samples).saturating_add(round.samples_in_histogram_only)
+    });
     check_summary(run, figure.metric, &figure.summary, rows)
 }
 
-/// Checks a distribution of at most so many samples.
+/// Checks a distribution of at most this many samples.
 fn check_summary(run: &Run, metric: Metric, summary: &Summary, rows: u64) -> Result<(), String> {
     let wrong = |what: String| format!("{}: {}: {what}", run.label, metric.name());
     let Summary { count, lost, above_threshold, .. } = *summary;
@@ -216,7 +218,7 @@ fn least_of(metric: Metric) -> f64 {
     if is_of_one_clock { -ROUNDED_NS } else { -LARGEST }
 }
 
-/// What a value of the samples' size may be wrong by.
+/// The error that a value of the samples' size may have.
 fn room(value: f64) -> f64 {
     CLASS * value.abs() + ROUNDED_NS
 }
@@ -254,14 +256,17 @@ fn check_quantile(
     let p = quantile.p;
     ensure!(p > 0.0 && p < 1.0, "there is no quantile {p}: expected a number between 0 and 1");
     let what = quantile_name(p);
-    let (n, most) = (quantile.effective_n, summary.count.max(summary.rounds.len() as u64));
+    let n = quantile.effective_n;
+    let most = summary.count.max(summary.rounds.len() as u64);
     let is_number = n >= 0.0 && n <= most as f64 * (1.0 + ROUNDING);
     ensure!(is_number, "{what}: effective_n is {n}, expected 0 to {most}");
     if let Some(within) = quantile.within {
         // It is made of samples, and has the known errors in it.
         let known = summary.known_error.clock_ns + summary.known_error.instrument_ns;
-        let (low, least) = (within.low.0, summary.min.0 - known);
-        let (high, most) = (within.high.0, summary.max.0 + known);
+        let low = within.low.0;
+        let least = summary.min.0 - known;
+        let high = within.high.0;
+        let most = summary.max.0 + known;
         let is_outside = |bound: f64| {
             bound.is_finite() && (bound < least - room(least) || bound > most + room(most))
         };
@@ -307,14 +312,16 @@ fn check_interval(interval: Interval, value: f64) -> Result<(), String> {
 
 /// Checks the rounds of a distribution against it and against the run's.
 fn check_rounds(run: &Run, summary: &Summary) -> Result<(), String> {
-    let (own, all) = (summary.rounds.len(), run.rounds.len());
+    let own = summary.rounds.len();
+    let all = run.rounds.len();
     ensure!(own <= all, "it has {own} rounds, but the run has {all}");
     let count = summary.rounds.iter().map(|round| round.count).fold(0, u64::saturating_add);
     let said = summary.count;
     ensure!(own == 0 || count == said, "it has {said} samples, but its rounds have {count}");
     for (number, round) in summary.rounds.iter().enumerate() {
         let wrong = |what: String| format!("round {number}: {what}");
-        let (min, max) = (round.min.0, round.max.0);
+        let min = round.min.0;
+        let max = round.max.0;
         for (name, ns) in [("min", min), ("max", max)] {
             let is_wrong = is_outside(ns, summary.min.0, summary.max.0);
             ensure!(!is_wrong, wrong(format!("{name} is {ns} ns, outside of all samples")));
@@ -339,7 +346,8 @@ fn check_rate(run: &Run, figure: &RateFigure) -> Result<(), String> {
     let wrong = |why| format!("{}: {}: the rate {why}", run.label, figure.metric.name());
     let mut all = std::iter::once(&rate.value).chain(&rate.rounds);
     all.try_for_each(|rate| check_size(*rate, 0.0)).map_err(wrong)?;
-    let (own, rounds) = (rate.rounds.len(), run.rounds.len());
+    let own = rate.rounds.len();
+    let rounds = run.rounds.len();
     ensure!(own <= rounds, wrong(format!("has {own} rounds, but the run has {rounds}")));
     let finite = || rate.rounds.iter().copied().filter(|rate| rate.is_finite());
     let low = finite().fold(f64::INFINITY, f64::min);
@@ -367,14 +375,16 @@ fn check_size(value: f64, least: f64) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks what is beside the runs: the plan, the clock, the noise.
+/// Checks the rest of a record: the plan, the clock, the noise.
 fn check_head(record: &Record) -> Result<(), String> {
     let rounds = record.plan.rounds;
-    let (least, most) = (rounds.least, rounds.most);
+    let least = rounds.least;
+    let most = rounds.most;
     ensure!(least <= most, "plan: at least {least} rounds are planned, but at most {most}");
     let cases = record.plan.cases.iter().chain(record.runs.iter().map(|run| &run.case));
     for case in cases {
-        let (warmup, label) = (case.warmup, &case.label);
+        let warmup = case.warmup;
+        let label = &case.label;
         let fits = warmup <= MOST_COUNT;
         ensure!(fits, "{label}: its warm-up has {warmup} messages of at most {MOST_COUNT}");
         let size = case.size.0;
@@ -386,7 +396,8 @@ fn check_head(record: &Record) -> Result<(), String> {
         ensure!(count <= MOST_COUNT, "{label}: {count} messages of at most {MOST_COUNT} are asked");
     }
     let instrument = &record.instrument;
-    let (p50, p99) = (instrument.overhead_p50_ns, instrument.overhead_p99_ns);
+    let p50 = instrument.overhead_p50_ns;
+    let p99 = instrument.overhead_p99_ns;
     let is_wrong = p50 > p99 + room(p99);
     ensure!(!is_wrong, "instrument: its p50 is {p50} ns, but its p99 {p99} ns");
     let hosts = record.hosts.iter();

@@ -70,7 +70,7 @@ pub struct Record {
     /// The plan's other hosts, in its order; all above is of the controller's host.
     #[serde(default)]
     pub hosts: Vec<OtherHost>,
-    /// What the pre-flight has found of the data paths between hosts, a pair of ends each.
+    /// The data paths between hosts, as the pre-flight found them, a pair of ends each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<DataPath>,
     /// What pairs of several hosts show together; `None` where no more than one was measured.

@@ -87,10 +87,11 @@ fn of_groups(tree: &Tree, name: &str) -> u64 {
     let text = tree.text("/proc/self/cgroup").unwrap_or_default();
     let group = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
     let mut path = group.trim_end_matches('/');
-    let mut sum = 0;
+    let mut sum: u64 = 0;
     loop {
         let count = tree.value(&format!("/sys/fs/cgroup{path}/cpu.stat"), name, ' ');
-        sum += count.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0);
+        let count = count.and_then(|count| count.trim().parse::<u64>().ok());
+        sum = sum.saturating_add(count.unwrap_or(0));
         let Some((above, _)) = path.rsplit_once('/') else { return sum };
         path = above;
     }
@@ -114,7 +115,8 @@ fn interrupts(text: &str, cpus: &[u32]) -> BTreeMap<(u32, String), u64> {
         };
         for (cpu, count) in columns.iter().zip(counts).filter(|(cpu, _)| cpus.contains(cpu)) {
             if let (Ok(count), Some(name)) = (count.parse::<u64>(), &name) {
-                *all.entry((*cpu, name.clone())).or_default() += count;
+                let sum: &mut u64 = all.entry((*cpu, name.clone())).or_default();
+                *sum = sum.saturating_add(count);
             }
         }
     }
@@ -151,6 +153,21 @@ mod tests {
             ("proc/stat", &format!("cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 1 2 3 4 5 6 7 {steal} 0 0\n")),
         ]);
         Evidence::read(&fake.tree, &[1])
+    }
+
+    #[test]
+    fn counts_at_their_end_stay_there() {
+        let row = format!("LOC: 0 {} Local timer\n", u64::MAX);
+        let before = at("CPU0 CPU1\n", 0);
+        let after = at(&format!("CPU0 CPU1\n{row}{row}"), 0);
+        assert_eq!(after.interrupts_since(&before)[0].count, u64::MAX);
+        let stat = format!("throttled_usec {}\n", u64::MAX);
+        let fake = Fake::new(&[
+            ("proc/self/cgroup", "0::/user\n"),
+            ("sys/fs/cgroup/user/cpu.stat", &stat),
+            ("sys/fs/cgroup/cpu.stat", &stat),
+        ]);
+        assert_eq!(of_groups(&fake.tree, "throttled_usec"), u64::MAX);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub enum Fault {
         patience: Duration,
         /// How many messages each rank has handled.
         handled: Vec<Handled>,
-        /// Whether its messages are sent at a rate that was asked for.
+        /// True if its messages are sent at a requested rate.
         is_paced: bool,
     },
     /// A role's loop ended that was to go on.

@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use thiserror::Error;
 use wiregauge_base::options::named_enum;
+use wiregauge_base::threads;
 use wiregauge_figures::record::directory::publish;
 use wiregauge_figures::record::{RecordError, read_record};
 
@@ -149,7 +150,8 @@ const STACK_BYTES: usize = 2 << 20;
 /// Does something on a thread with a stack that is large enough.
 fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work)?;
+        let purpose = "write an export";
+        let thread = threads::spawn_scoped_with_stack(purpose, STACK_BYTES, scope, work)?;
         thread.join().map_err(|panic| resume_unwind(panic))
     })
 }

@@ -117,9 +117,9 @@ impl SocketTransport {
     fn listen(self, setup: &Setup, ends: u32) -> Result<Vec<Opening>> {
         let own = self.own_address(&setup.site, setup.settings.family())?;
         let what = format!("listening on {}", shown(&own));
-        let bind = || self.bound(&own, setup);
         let (listener, first) =
-            SharedListener::with_ends(&own, ends, setup, bind).map_err(SetupError::system(what))?;
+            SharedListener::with_ends(&own, ends, setup, || self.bound(&own, setup))
+                .map_err(SetupError::system(what))?;
         let openings = (first..first + ends).map(|number| {
             let listener = listener.clone();
             let setup = setup.clone();
