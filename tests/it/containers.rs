@@ -120,7 +120,9 @@ fn a_quota_that_stops_a_run_is_named_and_nobody_else_is_blamed() {
 
 #[test]
 fn a_round_beyond_the_memory_of_its_group_is_refused_before_it_runs() {
-    let Some(group) = ControlGroup::new("memory", &[("memory.limit_in_bytes", "96M")]) else { return };
+    let Some(group) = ControlGroup::new("memory", &[("memory.limit_in_bytes", "96M")]) else {
+        return;
+    };
     let scratch = Scratch::new();
     let large = "latency --transport unix --wait block --count 3000000 --rounds 1 --out run";
     let refused = group.run(&scratch, large);
@@ -149,7 +151,9 @@ for _ in range(200):
 
 #[test]
 fn an_agent_that_is_killed_for_want_of_memory_is_said_to_be() {
-    let Some(group) = ControlGroup::new("memory", &[("memory.limit_in_bytes", "96M")]) else { return };
+    let Some(group) = ControlGroup::new("memory", &[("memory.limit_in_bytes", "96M")]) else {
+        return;
+    };
     let scratch = Scratch::new();
     let long =
         "latency --transport unix --wait block --pause 1ms --count 100000 --rounds 1 --out run";

@@ -9,7 +9,7 @@ const MAX_DIGITS: usize = 18;
 pub const MAX_NAME_BYTES: usize = 320;
 
 /// A part of a name with brackets.
-enum Piece<'a> {
+enum NamePart<'a> {
     Text(&'a str),
     Numbers(Vec<Range>),
 }
@@ -48,7 +48,7 @@ impl Range {
 }
 
 /// Returns the parts of a name. Brackets around an IPv6 address are text.
-fn pieces(name: &str) -> Result<Vec<Piece<'_>>, String> {
+fn pieces(name: &str) -> Result<Vec<NamePart<'_>>, String> {
     let mut pieces = Vec::new();
     let mut rest = name;
     while let Some(open) = rest.find('[') {
@@ -56,15 +56,15 @@ fn pieces(name: &str) -> Result<Vec<Piece<'_>>, String> {
         let close = inside.find(']').ok_or("a bracket is not closed")?;
         let end = open + close + 2;
         if inside[..close].contains(':') {
-            pieces.push(Piece::Text(&rest[..end]));
+            pieces.push(NamePart::Text(&rest[..end]));
         } else {
-            pieces.push(Piece::Text(&rest[..open]));
+            pieces.push(NamePart::Text(&rest[..open]));
             let ranges = inside[..close].split(',').map(Range::parse);
-            pieces.push(Piece::Numbers(ranges.collect::<Result<_, _>>()?));
+            pieces.push(NamePart::Numbers(ranges.collect::<Result<_, _>>()?));
         }
         rest = &rest[end..];
     }
-    pieces.push(Piece::Text(rest));
+    pieces.push(NamePart::Text(rest));
     Ok(pieces)
 }
 
@@ -82,8 +82,8 @@ pub fn expand(name: &str) -> Result<Vec<String>, String> {
     let mut bytes = 0;
     for piece in &pieces {
         match piece {
-            Piece::Text(text) => bytes += text.len(),
-            Piece::Numbers(ranges) => {
+            NamePart::Text(text) => bytes += text.len(),
+            NamePart::Numbers(ranges) => {
                 let count = ranges.iter().map(Range::count).fold(0, u64::saturating_add);
                 names = names.saturating_mul(count);
                 bytes += ranges.iter().map(|range| range.width).max().unwrap_or_default();
@@ -101,8 +101,8 @@ pub fn expand(name: &str) -> Result<Vec<String>, String> {
     let mut found = vec![String::with_capacity(bytes)];
     for piece in pieces {
         match piece {
-            Piece::Text(text) => found.iter_mut().for_each(|name| name.push_str(text)),
-            Piece::Numbers(ranges) => {
+            NamePart::Text(text) => found.iter_mut().for_each(|name| name.push_str(text)),
+            NamePart::Numbers(ranges) => {
                 let numbers: Vec<String> = ranges.iter().flat_map(Range::numbers).collect();
                 found = found
                     .iter()
@@ -119,8 +119,8 @@ pub fn first(list: &str) -> Option<String> {
     let mut name = String::new();
     for piece in pieces(split_outside_brackets(list).first()?).ok()? {
         match piece {
-            Piece::Text(text) => name.push_str(text),
-            Piece::Numbers(ranges) => name.push_str(&ranges.first()?.numbers().next()?),
+            NamePart::Text(text) => name.push_str(text),
+            NamePart::Numbers(ranges) => name.push_str(&ranges.first()?.numbers().next()?),
         }
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
