@@ -88,7 +88,7 @@ const MAX_APART: Duration = Duration::from_millis(1);
 const MAX_READINGS: u32 = 5;
 
 /// Returns the time since the machine was started without that in which it slept, and that, which
-/// is known to [`MAX_APART`].
+/// is known to `MAX_APART`.
 pub fn now_and_asleep() -> (Duration, Duration) {
     let mut now = time_by(ClockId::Monotonic);
     let mut with_sleep = time_by(ClockId::Boottime);

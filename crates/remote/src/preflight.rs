@@ -57,7 +57,7 @@ struct OpenEnd {
 /// The process of an end.
 enum EndProcess {
     Here(Box<PreflightEnd>),
-    There(Agent, Receiver<AgentMessage>, String),
+    There(Box<Agent>, Receiver<AgentMessage>, String),
 }
 
 /// Has the ends of each pair reach each other; returns, for each end, how it did, or why it could
@@ -190,7 +190,12 @@ impl OpenEnd {
         })?;
         let name = host.session.host().to_string();
         limits::check_path(&addresses).map_err(|how| Fault::new(format!("{name} {how}")))?;
-        Ok(OpenEnd { process: EndProcess::There(agent, rx, name), addresses, peers, reports })
+        Ok(OpenEnd {
+            process: EndProcess::There(Box::new(agent), rx, name),
+            addresses,
+            peers,
+            reports,
+        })
     }
 
     /// Goes on; returns true if that has waited for a moment.

@@ -338,7 +338,7 @@ impl TriedPair<'_> {
         let from = named(*client, client.addresses.tcp);
         let to = format!("TCP port {} of {}", at.port(), named(*server, at));
         let allow = format!(
-            "allow it in the firewalls of both (`wiregauge agent --ports` names a range), or name \
+            "allow it in the firewalls of both (an agent's --ports name a range), or name \
              an interface of each host with --interface"
         );
         Some(match failure {
@@ -372,7 +372,7 @@ impl TriedPair<'_> {
         let only = if there.is_some() { "the other way they pass; " } else { "" };
         Some(format!(
             "no datagram of {} reaches UDP port {} of {}{why}: {only}allow them in the firewalls \
-             of both (`wiregauge agent --ports` names a range), or name an interface of each host \
+             of both (an agent's --ports name a range), or name an interface of each host \
              with --interface",
             named(*from, from.addresses.udp),
             at.port(),

@@ -375,12 +375,13 @@ fn hostile_sessions(random: &mut Random) -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
-/// The most memory of any process that a daemon has, seen now and then until `is_over`, in KiB.
+/// Returns the most memory of its own of any process that a daemon has, seen now and then until
+/// `is_over`, in KiB: the pages of the program and its libraries, which all share, do not count.
 fn watch_agents(daemon: &Daemon, is_over: &AtomicBool) -> u64 {
     let mut peak = 0;
     while !is_over.load(Ordering::Relaxed) {
         let agents = daemon.processes();
-        peak = agents.into_iter().filter_map(|pid| status(pid, "VmHWM:")).fold(peak, u64::max);
+        peak = agents.into_iter().filter_map(|pid| status(pid, "RssAnon:")).fold(peak, u64::max);
         std::thread::sleep(Duration::from_millis(10));
     }
     peak
