@@ -253,7 +253,7 @@ struct Runner<'a, 'w> {
 impl Runner<'_, '_> {
     /// Saves the record without rounds.
     fn begin(&mut self) -> Result<(), RecordError> {
-        self.head.plan = Box::new(PlanRecord::from(&self.plan));
+        *self.head.plan = PlanRecord::from(&self.plan);
         let runs = self.runs.iter().map(|run| run.without_rounds(&self.plan));
         self.head.runs = sides::noted(&self.conditions, &self.plan, runs);
         self.keep.begin(&self.head)

@@ -337,10 +337,8 @@ impl TriedPair<'_> {
         let at = server.addresses.tcp;
         let from = named(*client, client.addresses.tcp);
         let to = format!("TCP port {} of {}", at.port(), named(*server, at));
-        let allow = format!(
-            "allow it in the firewalls of both (an agent's --ports name a range), or name \
-             an interface of each host with --interface"
-        );
+        let allow = "allow it in the firewalls of both (an agent's --ports name a range), or name \
+                     an interface of each host with --interface";
         Some(match failure {
             ConnectFailure::Silent => {
                 let within = LIMIT.as_secs_f64();
