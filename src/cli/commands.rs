@@ -112,7 +112,10 @@ Several records are compared with the first, in one page; at most 8.",
 const RECOVER: CommandDef = CommandDef {
     about: "Complete the record of a run that was killed, or that ran out of disk space",
     examples: "
-  wiregauge recover wiregauge-runs/.20261121T055243Z-latency.partial-4711",
+  wiregauge recover wiregauge-runs/.20261121T055243Z-latency.partial-4711
+
+Exit codes: 0 the record was written, 2 nothing to recover, or damaged, 3 it could not be written or
+printed, and DIR is as before.",
     operands: &[OptionDef::path("DIR", "Directory that the run left").required()],
     tables: &[OF_REPORT],
     ..CommandDef::new("recover", |typed| Ok(Command::Recover(typed)))

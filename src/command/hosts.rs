@@ -198,7 +198,7 @@ pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
     let mut reports: Vec<HostReport> = reports.collect();
     let reached: Vec<RemoteHost> = found.into_iter().filter_map(Result::ok).collect();
     let interrupted = interrupts()?;
-    let tried = preflight::to_hosts(&reached.iter().collect::<Vec<_>>(), &interrupted);
+    let tried = preflight::to_hosts(&reached, &interrupted);
     leave(reached);
     let reached = reports.iter_mut().filter(|one| one.reached);
     reached.zip(tried?).for_each(|(report, path)| report.take_path(path));

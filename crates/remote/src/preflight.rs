@@ -16,7 +16,7 @@ use wiregauge_measure::control::protocol::*;
 use wiregauge_measure::control::secret;
 use wiregauge_transport::Site;
 use wiregauge_transport::preflight::{
-    LIMIT, PeerReport, PreflightAddresses, PreflightEnd, PreflightPeer,
+    LIMIT, PeerReport, PreflightAddresses, PreflightEnd, PreflightPeer, STEP,
 };
 
 /// Ends that are opened at the same time.
@@ -95,8 +95,10 @@ pub fn try_paths(
 fn begin(open: &mut [Result<OpenEnd, Fault>], pairs: &BTreeSet<(usize, usize)>) {
     let addresses: Vec<_> =
         open.iter().map(|end| end.as_ref().ok().map(|end| end.addresses.clone())).collect();
-    let both = pairs.iter().flat_map(|(one, other)| [(*one, *other), (*other, *one)]);
-    for (own, other) in both {
+    // A pair may be there in both directions.
+    let directed: BTreeSet<(usize, usize)> =
+        pairs.iter().flat_map(|(one, other)| [(*one, *other), (*other, *one)]).collect();
+    for (own, other) in directed {
         if let (Ok(end), Some(addresses)) = (&mut open[own], &addresses[other]) {
             let peer = PreflightPeer { number: other as u32, addresses: addresses.clone() };
             end.peers.push(peer);
@@ -122,11 +124,13 @@ fn await_reports(
     interrupted: &AtomicBool,
 ) -> Result<(), Fault> {
     let deadline = Instant::now() + LIMIT + SLACK;
+    let here = open.iter().flatten().filter(|end| matches!(end.process, EndProcess::Here(_)));
+    let wait = STEP / here.count().max(1) as u32;
     while open.iter().flatten().any(|end| end.reports.is_none()) && Instant::now() < deadline {
         ensure!(!interrupted.load(Ordering::Relaxed), Fault::Interrupted);
         let mut has_waited = false;
         for end in open.iter_mut().flatten() {
-            has_waited |= end.step();
+            has_waited |= end.step(wait);
         }
         if !has_waited {
             std::thread::sleep(CHECK);
@@ -198,11 +202,11 @@ impl OpenEnd {
         })
     }
 
-    /// Goes on; returns true if that has waited for a moment.
-    fn step(&mut self) -> bool {
+    /// Goes on; returns true if it is an end of this host, which waits at most this long.
+    fn step(&mut self, wait: Duration) -> bool {
         match &mut self.process {
             EndProcess::Here(here) => {
-                let went_on = here.step();
+                let went_on = here.step(wait);
                 match went_on {
                     Ok(()) if here.is_over() && self.reports.is_none() => {
                         self.reports = Some(Ok(here.report()));

@@ -164,6 +164,11 @@ pub fn preflight(plan: &Plan, context: &RunContext<'_>) -> Result<Preflight, Fau
 }
 
 impl PlannedEnd {
+    /// Returns the end at a site of a host, by whatever device and family.
+    fn of_host(host: Option<u32>, site: Site) -> PlannedEnd {
+        PlannedEnd { host, site, family: None, device: None }
+    }
+
     fn path_end<'a>(&self, hosts: &'a [RemoteHost]) -> PathEnd<'a> {
         PathEnd {
             host: self.host.and_then(|number| hosts.get(number as usize)),
@@ -180,17 +185,21 @@ impl PlannedEnd {
 /// # Errors
 /// The user has interrupted it.
 pub fn to_hosts(
-    hosts: &[&RemoteHost],
+    hosts: &[RemoteHost],
     interrupted: &AtomicBool,
 ) -> Result<Vec<Result<DataPath, Fault>>, Fault> {
-    let mut ends = Vec::new();
-    for host in hosts {
-        let site = host.own.map_or(Site::Loopback, Site::Address);
-        ends.push(PathEnd { host: None, site, family: None, device: None });
-        ends.push(PathEnd { host: Some(host), site: Site::Session, family: None, device: None });
-    }
-    let pairs: BTreeSet<_> = (0..hosts.len()).map(|number| (2 * number, 2 * number + 1)).collect();
-    let paths = Paths::tried(&ends, pairs.clone(), interrupted)?;
+    let mut ends = Ends::default();
+    let pairs: Vec<(usize, usize)> = (0..)
+        .zip(hosts)
+        .map(|(number, host)| {
+            let own = host.own.map_or(Site::Loopback, Site::Address);
+            // One end here reaches all hosts to which it has the same address.
+            let here = ends.number_of(PlannedEnd::of_host(None, own));
+            (here, ends.number_of(PlannedEnd::of_host(Some(number), Site::Session)))
+        })
+        .collect();
+    let opened: Vec<PathEnd<'_>> = ends.all.iter().map(|end| end.path_end(hosts)).collect();
+    let paths = Paths::tried(&opened, pairs.iter().copied().collect(), interrupted)?;
     Ok(pairs.iter().map(|pair| paths.record(*pair)).collect())
 }
 

@@ -6,7 +6,7 @@ use crate::control::frame;
 use crate::control::protocol::{FromAgent, OpenPath, ToAgent};
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use wiregauge_transport::preflight::PreflightEnd;
+use wiregauge_transport::preflight::{PreflightEnd, STEP};
 
 /// Serves an end until the controller closes the channel.
 pub(crate) fn serve(
@@ -24,7 +24,7 @@ pub(crate) fn serve(
             Ok(_) | Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => return Ok(()),
         }
-        end.step().map_err(unable("the pre-flight of the data path"))?;
+        end.step(STEP).map_err(unable("the pre-flight of the data path"))?;
         if end.is_over() && !is_reported {
             is_reported = true;
             frame::write(output, &FromAgent::PathTried(end.report()))?;

@@ -23,8 +23,8 @@ use wiregauge_host::Family;
 pub const LIMIT: Duration = Duration::from_millis(2500);
 /// Interval at which datagrams that were not acknowledged are sent again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// Longest wait of a step for anything to come.
-const STEP: Duration = Duration::from_millis(20);
+/// Longest wait for anything to come, of all ends that one thread drives.
+pub const STEP: Duration = Duration::from_millis(20);
 /// Most ends that one tries to reach: as many as a rank may be connected to.
 pub const MAX_PEERS: usize = 1024;
 /// Most connections of others that have not shown the cookie: of more the oldest is dropped.
@@ -276,13 +276,13 @@ impl PreflightEnd {
         self.received.range((number, 0)..=(number, u32::MAX)).map(|(_, size)| *size).collect()
     }
 
-    /// Sends what is due, waits a moment for what comes, and handles it.
+    /// Sends what is due, waits at most this long for what comes, and handles it.
     ///
     /// # Errors
     /// The kernel can wait for nothing more.
-    pub fn step(&mut self) -> io::Result<()> {
+    pub fn step(&mut self, wait: Duration) -> io::Result<()> {
         self.send_due();
-        self.wait()?;
+        self.wait_for_any(wait)?;
         self.accept();
         self.callers = std::mem::take(&mut self.callers)
             .into_iter()
@@ -296,7 +296,7 @@ impl PreflightEnd {
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<()> {
+    fn wait_for_any(&self, wait: Duration) -> io::Result<()> {
         let mut polled = vec![
             PollFd::new(&self.listener, PollFlags::IN),
             PollFd::new(&self.datagrams, PollFlags::IN),
@@ -309,7 +309,7 @@ impl PreflightEnd {
                 Dialing::Over(_) => {}
             }
         }
-        let limit = Timespec { tv_sec: 0, tv_nsec: STEP.as_nanos() as i64 };
+        let limit = Timespec { tv_sec: 0, tv_nsec: wait.min(STEP).as_nanos() as i64 };
         match poll(&mut polled, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -578,7 +578,7 @@ mod tests {
 
     fn run(ends: &mut [&mut PreflightEnd]) {
         while !ends.iter().filter(|end| end.times.is_some()).all(|end| end.is_over()) {
-            ends.iter_mut().for_each(|end| end.step().unwrap());
+            ends.iter_mut().for_each(|end| end.step(STEP).unwrap());
         }
     }
 
