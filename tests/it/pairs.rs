@@ -129,7 +129,8 @@ fn random_matchings_give_the_bisection_bandwidth() {
     let (record, ended) = measured(&scratch, &net, &line);
     let pairs = record.pairs.unwrap();
     let [found] = pairs.bisections.as_slice() else { panic!("{pairs:?}") };
-    assert_eq!((found.pairs, found.matchings.len(), found.bandwidth.rounds.len()), (2, 3, 6));
+    assert_eq!((found.pairs, found.matchings.len()), (2, 3));
+    assert_eq!(found.bandwidth.rounds, found.matchings);
     let single: f64 = record.runs.iter().map(|run| run.rates[0].rate.value).fold(0.0, f64::max);
     assert!(found.bandwidth.value > 0.0 && found.bandwidth.value < 2.1 * single, "{found:?}");
     assert!(found.overlap.is_some_and(|share| share > 0.0 && share <= 1.0), "{found:?}");

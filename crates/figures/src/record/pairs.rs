@@ -32,9 +32,10 @@ pub struct Bisection {
     pub runs: Vec<u32>,
     /// Pairs of a matching.
     pub pairs: u32,
-    /// B/s of all pairs of a matching together, over matchings and rounds.
+    /// B/s of all pairs of a matching together: the mean over the matchings, which are its rounds;
+    /// of one matching over its own rounds.
     pub bandwidth: Rate,
-    /// The same of each matching.
+    /// The same of each matching, over its rounds.
     pub matchings: Vec<f64>,
     /// The least share of a round's time in which all pairs ran.
     pub overlap: Option<f64>,
