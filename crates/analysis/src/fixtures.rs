@@ -31,6 +31,7 @@ pub fn reported(counts: MessageCounts) -> ThreadResult {
         server_counts: None,
         rejected_peers: 0,
         usage: Default::default(),
+        suspension: Default::default(),
         pinned: Ok(()),
         shares_cpu: false,
         locked: Ok(()),

@@ -46,7 +46,7 @@ pub struct RoundResult {
     pub start: Option<LocalNs>,
     /// From the start to the end of its last rank.
     pub ran: Option<(Instant, Instant)>,
-    /// For how long the whole run stood still meanwhile: stopped, or the computer slept.
+    /// For how long its ends were suspended meanwhile: stopped, paused, or their computer slept.
     pub suspended: Duration,
 }
 

@@ -7,14 +7,15 @@ pub use wiregauge_analysis::result::{RankResult, RoundResult};
 use crate::conditions::Conditions;
 use crate::period::{Periods, Watched};
 use crate::running_rank::{RunningRank, by_role, traces};
-use crate::standstill;
 use crate::start_barrier::StartBarrier;
+use crate::suspension::{self, Gaps};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 use wiregauge_analysis::result::ThreadResult;
 use wiregauge_clock::LocalNs;
 use wiregauge_clock::exchange::Local;
+use wiregauge_host::Suspension;
 use wiregauge_measure::agent::remote_memory::REPORT;
 use wiregauge_measure::control::case::CaseFrame;
 use wiregauge_measure::control::fault::{Fault, Handled};
@@ -48,14 +49,20 @@ pub fn run(
     let ranks = case.topology.ranks.iter().map(|rank| RunningRank::new(case, conditions, rank));
     let ranks = ranks.collect::<Result<Vec<_>, Fault>>()?;
     let (tx, rx) = mpsc::sync_channel(MOST_WAITING);
-    let suspended = Duration::ZERO;
-    let mut round = Round { case, conditions, ranks, rx, start: None, began: None, suspended };
+    Suspension::count_continues().map_err(|error| Fault::new(error.to_string()))?;
+    let gaps = Gaps::default();
+    let mut round = Round { case, conditions, ranks, rx, start: None, began: None, gaps };
     let fault = round.run(tx, barrier, watch).err();
     let (start, ran) = (round.start, round.began.map(|began| (began, Instant::now())));
-    let suspended = round.suspended;
+    let gaps = round.gaps;
     let (mut ranks, fault) = round.end(fault);
     let traces = traces(&mut ranks);
-    Ok(RoundResult { ranks: by_role(ranks), traces, fault, start, ran, suspended })
+    let ranks = by_role(ranks);
+    let ends = ranks.iter().flat_map(|rank| &rank.threads);
+    let suspended = gaps.of_round(
+        ends.filter_map(|end| Some((end.outcome.as_ref()?.suspension, end.host.is_none()))),
+    );
+    Ok(RoundResult { ranks, traces, fault, start, ran, suspended })
 }
 
 /// A round's own seed, so that rounds are repetitions and not copies.
@@ -71,8 +78,8 @@ struct Round<'a> {
     rx: Receiver<AgentMessage>,
     start: Option<LocalNs>,
     began: Option<Instant>,
-    /// For how long all of it stood still while it ran.
-    suspended: Duration,
+    /// When the controller was suspended while it ran.
+    gaps: Gaps,
 }
 
 impl<'a> Round<'a> {
@@ -289,10 +296,10 @@ impl<'a> Round<'a> {
         self.all_moved();
         while self.ranks.iter().any(RunningRank::is_running) {
             let left = periods.as_ref().map_or(CHECK, |periods| periods.left().min(CHECK));
-            let (message, gap) = standstill::watch(left, || self.next_message(left));
-            if !gap.is_zero() {
-                self.suspended += gap;
-                // The agents stood still, too: that is no stall.
+            let (message, gap) = suspension::watch(left, || self.next_message(left));
+            if let Some(gap) = gap {
+                self.gaps.add(gap);
+                // The agents may have been suspended, too: that is no stall.
                 self.all_moved();
             }
             match message? {

@@ -1,13 +1,13 @@
-//! A run that stands still as a whole: all of its processes are stopped, as a debugger, a laptop's
-//! lid or a paused virtual machine do.
+//! A run that is suspended as a whole: all of its processes are stopped, as a debugger, a laptop's
+//! lid or a paused virtual machine do; and one of which the user stops the controller alone.
 
-use crate::support::controller::{Controller, Scratch, wiregauge, words};
+use crate::support::controller::{Controller, Process, Scratch, wiregauge, words};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use wiregauge::record::read_record;
 use wiregauge::record::schema::Record;
 
-/// Time for which all stand still.
+/// Time for which processes are stopped.
 const STOPPED: Duration = Duration::from_millis(1500);
 /// The controller waits for so long at most where nothing comes.
 const CHECK_NS: f64 = 250e6;
@@ -26,14 +26,16 @@ fn under_way(scratch: &Scratch, more: &str) -> Controller {
     controller
 }
 
-/// Stops all processes of a run for a time: nothing can be awaited, since all that could be is
-/// stopped.
-fn stop_for(controller: &Controller, time: Duration) {
+/// Stops the controller for a time, and agents of its; nothing can be awaited, since all that could
+/// be is stopped.
+fn stop_for(controller: &Controller, agents: &[Process], time: Duration) {
     controller.signal_group(Signal::STOP);
+    agents.iter().for_each(|agent| agent.signal(Signal::STOP));
     let begin = Instant::now();
     while begin.elapsed() < time {
         std::thread::sleep(time.saturating_sub(begin.elapsed()));
     }
+    agents.iter().for_each(|agent| agent.signal(Signal::CONT));
     controller.signal_group(Signal::CONT);
 }
 
@@ -41,7 +43,7 @@ fn stop_for(controller: &Controller, time: Duration) {
 fn a_run_that_was_stopped_as_a_whole_says_so_and_marks_the_round() {
     let scratch = Scratch::new();
     let controller = under_way(&scratch, "--time 3s --rounds 2");
-    stop_for(&controller, STOPPED);
+    stop_for(&controller, &controller.agents(), STOPPED);
     let ended = controller.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = record(&scratch);
@@ -51,7 +53,7 @@ fn a_run_that_was_stopped_as_a_whole_says_so_and_marks_the_round() {
     assert_eq!(second.suspended_ns, 0.0);
     let warnings = record.runs[0].warnings.iter().filter(|one| one.kind == "suspended");
     let [said] = Vec::from_iter(warnings)[..] else { panic!("{:?}", record.runs[0].warnings) };
-    assert!(said.sentence.contains("stood still for") && said.sentence.contains("in round 0"));
+    assert!(said.sentence.contains("was suspended for") && said.sentence.contains("in round 0"));
     assert!(ended.stderr.contains(&said.sentence) || ended.stdout.contains(&said.sentence));
     assert_eq!(said.magnitude, Some(first.suspended_ns));
     let told = wiregauge(&scratch, &["report", "run"]);
@@ -63,10 +65,23 @@ fn a_run_that_was_stopped_as_a_whole_says_so_and_marks_the_round() {
 fn a_stop_that_is_longer_than_the_timeout_is_no_stall() {
     let scratch = Scratch::new();
     let controller = under_way(&scratch, "--time 8s --rounds 1 --timeout 3s");
-    stop_for(&controller, 3 * STOPPED);
+    stop_for(&controller, &controller.agents(), 3 * STOPPED);
     let ended = controller.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let record = record(&scratch);
     assert!(record.runs[0].rounds[0].suspended_ns > 3e9, "{ended:?}");
     assert!(record.faults.is_empty(), "{:?}", record.faults);
+}
+
+/// Stops it as Ctrl-Z does: the ends are in process groups of their own and measure on.
+#[test]
+fn a_stop_of_the_controller_alone_is_none_of_the_round() {
+    let scratch = Scratch::new();
+    let controller = under_way(&scratch, "--time 3s --rounds 1 --timeout 1s");
+    stop_for(&controller, &[], STOPPED);
+    let ended = controller.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let run = &record(&scratch).runs[0];
+    assert_eq!(run.rounds[0].suspended_ns, 0.0, "{ended:?}");
+    assert!(run.warnings.iter().all(|one| one.kind != "suspended"), "{:?}", run.warnings);
 }

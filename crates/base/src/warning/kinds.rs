@@ -283,10 +283,10 @@ warnings! {
 
     // CPUs, processes and memory.
 
-    /// The controller and its agents stood still while a round ran.
+    /// The ends of a round were suspended while it ran.
     "suspended" Severe Suspended { round: u32, length_ns: f64 }
     size *length_ns,
-    says("the whole run stood still for {} in round {round}: its figures include that",
+    says("the run was suspended for {} in round {round}: its figures include that",
          time(*length_ns)),
     advises("measure again without stop signals, debuggers, paused machines or sleep");
 

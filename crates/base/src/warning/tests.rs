@@ -50,6 +50,13 @@ fn of_machine() -> Vec<Warning> {
         LateEntries { late: 999_999, of: 1_000_000, allowed_ns: 1e6 },
         AnotherDevice { role, interface: s("enp129s0f0np0"), seen: s("enp129s0f1np1") },
         AdapterLoopback { port: s("mlx5_bond_0/1") },
+        PathMtu {
+            from: s("node-1234"),
+            to: s("node-1235"),
+            interface: s("enp129s0f0np0"),
+            mtu_bytes: 9000,
+            passes_bytes: 1500,
+        },
         NotGranted {
             role,
             option: "receive-buffer",

@@ -29,7 +29,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wiregauge_base::threads;
 use wiregauge_clock::exchange::Local;
-use wiregauge_host::interrupt;
+use wiregauge_host::{Suspension, interrupt};
 use wiregauge_plan::{Case, PatternRef};
 use wiregauge_sample::arena::Arena;
 use wiregauge_transport::TransportKind;
@@ -314,7 +314,9 @@ impl AgentThreads {
         let is_own = own.is_some_and(|rank| rank.role == assignment.role);
         ensure!(is_own, AgentError::Refused("the case has no such rank".into()));
         let pattern = patterns(name).ok_or_else(unknown)?;
-        interrupt::install().map_err(unable("installing a signal handler"))?;
+        interrupt::install()
+            .and_then(|()| Suspension::count_continues())
+            .map_err(unable("installing a signal handler"))?;
         let remote = assignment.remote_rows.map(|_| assignment.clock);
         // A thread may have many connections.
         wiregauge_host::allow_descriptors();

@@ -30,7 +30,9 @@ use wiregauge_base::units::Span;
 use wiregauge_clock::exchange::Local;
 use wiregauge_clock::{AnyClock, Clock, TickSpan, Ticks, Timebase, epoch_of_day};
 use wiregauge_host::interrupt::Interrupter;
-use wiregauge_host::{Claims, ControlGroups, NetCounters, Noise, ResourceUse, Throttled, Tree};
+use wiregauge_host::{
+    Claims, ControlGroups, NetCounters, Noise, ResourceUse, Suspension, Throttled, Tree,
+};
 use wiregauge_plan::Case;
 use wiregauge_sample::arena::Arena;
 use wiregauge_sample::recorder::{MessageCounts, Recorder};
@@ -247,8 +249,7 @@ impl RoleRunner {
     }
 
     fn round(self) -> Result<(), AgentError> {
-        let (clock, time) = self.clock();
-        let (case, assignment) = (&*self.case, &*self.assignment);
+        let ((clock, time), case, assignment) = (self.clock(), &*self.case, &*self.assignment);
         let pinned = self.pin();
         let mut arena = Arena::open(&self.arena).map_err(unable("the sample memory"))?;
         // The main thread gets this memory when the round is over, and closes it.
@@ -271,7 +272,7 @@ impl RoleRunner {
         let mut recorder = Recorder::new(&mut arena, case.warmup);
         let stamping = self.stamp_while(&plan, &mut connections)?;
         let generator = self.generator(&time)?;
-        let used = ResourceUse::of_thread();
+        let (used, suspension) = (ResourceUse::of_thread(), Suspension::now());
         let device = read_device(clock, &connections);
         let begin = self.begin(clock, at, look, &mut *role_loop);
         let ended = role_loop.run(LoopContext {
@@ -301,6 +302,7 @@ impl RoleRunner {
             counts,
             server_counts,
             usage,
+            suspension: Suspension::now().since(suspension),
             pinned,
             shares_cpu: claims.is_some_and(has_others),
             locked,

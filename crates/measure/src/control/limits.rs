@@ -39,6 +39,7 @@ pub fn check_outcome(outcome: &Outcome, overhead: u32) -> Result<(), &'static st
         && outcome.rejected_peers <= MOST_EVENTS
         && is_pool(&outcome.pool);
     let times = is_usage(&outcome.usage)
+        && is_time(outcome.suspension.asleep.as_nanos() as f64)
         && is_time(outcome.recording_ticks)
         && outcome.noise.as_ref().is_none_or(is_noise);
     let texts = [&outcome.pinned, &outcome.locked].into_iter().flat_map(|one| one.as_ref().err());
@@ -124,6 +125,7 @@ fn are_counters(counters: &FinalCounters) -> bool {
 mod tests {
     use super::*;
     use wiregauge_clock::Ticks;
+    use wiregauge_host::Suspension;
     use wiregauge_plan::Ended;
 
     fn outcome(change: impl FnOnce(&mut Outcome)) -> Result<(), &'static str> {
@@ -134,6 +136,7 @@ mod tests {
             server_counts: None,
             rejected_peers: 0,
             usage: ResourceUse::default(),
+            suspension: Suspension::default(),
             pinned: Ok(()),
             shares_cpu: false,
             locked: Err("RLIMIT_MEMLOCK".into()),

@@ -27,7 +27,7 @@ use wiregauge_clock::{ClockReport, Source, Ticks};
 use wiregauge_host::doctor::{Checkup, Use};
 use wiregauge_host::trace::Stamp;
 use wiregauge_host::trace::report::{TraceReport, TraceRequest};
-use wiregauge_host::{Environment, Family, Noise, RdmaPort, ResourceUse};
+use wiregauge_host::{Environment, Family, Noise, RdmaPort, ResourceUse, Suspension};
 use wiregauge_plan::Ended;
 use wiregauge_plan::case_frame::CaseFrame;
 use wiregauge_sample::arena::Row;
@@ -37,7 +37,7 @@ use wiregauge_transport::preflight::{PeerReport, PreflightAddresses, PreflightPe
 use wiregauge_transport::{Blob, Role, Site, TransportKind};
 
 /// Version of this protocol. An agent refuses any other.
-pub const VERSION: u32 = 28;
+pub const VERSION: u32 = 29;
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 8] = *b"wiregaug";
 /// Environment variable that holds the session's secret for an agent on this host.
@@ -303,6 +303,8 @@ pub struct Outcome {
     pub rejected_peers: u64,
     /// What the thread used between arming and disarming.
     pub usage: ResourceUse,
+    /// Evidence that it was suspended meanwhile.
+    pub suspension: Suspension,
     /// Whether it was pinned; if not, why.
     pub pinned: Result<(), String>,
     /// Whether another run measured on its CPU. An agent on the controller's host leaves that to
