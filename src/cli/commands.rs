@@ -114,8 +114,8 @@ const RECOVER: CommandDef = CommandDef {
     examples: "
   wiregauge recover wiregauge-runs/.20261121T055243Z-latency.partial-4711
 
-Exit codes: 0 the record was written, 2 nothing to recover, or damaged, 3 it could not be written or
-printed, and DIR is as before.",
+Exit codes: 0 the record was written, 2 nothing to recover, or damaged, 3 it could not be written
+(DIR can be recovered again) or not be printed (the record is there).",
     operands: &[OptionDef::path("DIR", "Directory that the run left").required()],
     tables: &[OF_REPORT],
     ..CommandDef::new("recover", |typed| Ok(Command::Recover(typed)))

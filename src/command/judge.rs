@@ -9,6 +9,7 @@ use crate::options::refuse_found;
 use crate::record::Baseline;
 use crate::record::schema::Record;
 use crate::report::comparison::{Comparison, Selection, Side, junit, markdown};
+use crate::report::export::ExportError;
 use crate::report::table::{Layout, Text, comparison};
 use crate::stats::Verdict;
 use std::fs::File;
@@ -98,8 +99,8 @@ pub fn finish(
 ) -> Result<Exit, CommandError> {
     let judge = &options.judge;
     let failed = |path: &Path| {
-        let path = path.display().to_string();
-        move |error: io::Error| CommandError::Unable(format!("writing {path}: {error}"))
+        let path = path.to_owned();
+        move |source: io::Error| CommandError::Export(ExportError::Write { path, source })
     };
     if let Some(path) = &judge.junit {
         open_output(path, File::options().truncate(true))

@@ -243,9 +243,10 @@ fn carry_out(
     noted.map_or(Ok(()), |writer| writer.note_restore(restore))?;
     let record = run_after(found, plan, &context, &mut writer, &mut *watcher);
     if restore.is_some() {
-        take_back(restore);
+        let is_restored = take_back(restore);
         // After an error of the disk nothing more is noted, and `recover` names the command again.
-        let _ = writer.as_mut().map(|writer| writer.note_restore(None));
+        let noted = writer.as_mut().filter(|_| is_restored);
+        let _ = noted.map(|writer| writer.note_restore(None));
     }
     // Restores the terminal before anything is printed.
     drop(watcher);
@@ -264,12 +265,13 @@ fn carry_out(
     Ok((record, writer, failed))
 }
 
-/// Runs the command that takes back what others have changed.
-pub fn take_back(restore: Option<&str>) {
+/// Runs the command that takes back what others have changed. Returns true if it succeeded.
+pub fn take_back(restore: Option<&str>) -> bool {
     let side = RunSide { prepare: restore.map(str::to_owned), program: None };
-    if let Err(fault) = side.prepare(&AtomicBool::new(false)) {
-        complain(&format!("settings were not restored: {fault}"));
-    }
+    let restored = side.prepare(&AtomicBool::new(false));
+    let said = restored.as_ref().err().map(|fault| format!("settings were not restored: {fault}"));
+    said.inspect(|said| complain(said));
+    restored.is_ok()
 }
 
 /// How progress is shown: as a line that is overwritten, full-screen, or as lines on stdout.

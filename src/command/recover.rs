@@ -12,7 +12,7 @@ use crate::run::recovered;
 use crate::view::byte_rate;
 use std::path::Path;
 
-/// Completes a directory that a run left under a hidden name, and lets it appear.
+/// Completes a directory that a run left under a hidden name, and publishes it.
 pub fn recover(typed: &Typed) -> Result<Exit, CommandError> {
     let display = Display::of(&typed.given);
     byte_rate::choose(display.unit);

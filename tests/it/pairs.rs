@@ -130,7 +130,10 @@ fn random_matchings_give_the_bisection_bandwidth() {
     let pairs = record.pairs.unwrap();
     let [found] = pairs.bisections.as_slice() else { panic!("{pairs:?}") };
     assert_eq!((found.pairs, found.matchings.len()), (2, 3));
-    assert_eq!(found.bandwidth.rounds, found.matchings);
+    assert_eq!(
+        found.bandwidth.rounds,
+        found.matchings.iter().map(|rate| rate.0).collect::<Vec<_>>()
+    );
     let single: f64 = record.runs.iter().map(|run| run.rates[0].rate.value).fold(0.0, f64::max);
     assert!(found.bandwidth.value > 0.0 && found.bandwidth.value < 2.1 * single, "{found:?}");
     assert!(found.overlap.is_some_and(|share| share > 0.0 && share <= 1.0), "{found:?}");

@@ -5,7 +5,7 @@ use wiregauge_base::options::grouped;
 use wiregauge_figures::record::schema::{Bisection, PairFigures, Run, SlowPair};
 use wiregauge_plan::{HostPair, Pairs, Plan, Rails};
 use wiregauge_stats::rate::{Delivered, mean_rate, rate};
-use wiregauge_stats::{Interval, RateMetric};
+use wiregauge_stats::{Interval, RateMetric, Value};
 
 /// Fewer pairs show no rule from which one could differ.
 const FEWEST: usize = 4;
@@ -114,7 +114,7 @@ fn bisection(plan: &Plan, group: &[&Run]) -> Bisection {
         pairs: matchings.iter().map(Vec::len).max().unwrap_or(0) as u32,
         // Matchings are drawn: two kinds of them are no disturbance, and each is in the mean.
         bandwidth: if rates.len() > 1 { mean_rate(&rates) } else { rate(&sums.concat()) },
-        matchings: rates,
+        matchings: rates.into_iter().map(Value).collect(),
         overlap: overlaps.reduce(f64::min),
     }
 }

@@ -9,7 +9,7 @@ use wiregauge_figures::record::journal::{Saved, SavedRound, not_restored};
 use wiregauge_figures::record::schema::{Counts, Figure, Record, RecordedWarning, Run};
 use wiregauge_sample::RoundSamples;
 use wiregauge_stats::metric::durations;
-use wiregauge_stats::rate::again;
+use wiregauge_stats::rate::of_rounds;
 use wiregauge_stats::{KnownError, Metric, summarize};
 
 /// Durations of each metric, a vector a round.
@@ -71,7 +71,7 @@ fn left_out(runs: &[Run], damaged: &[(u32, u32)]) -> Option<String> {
 /// Computes the rates of a run again, of the rounds that are left. Such a run is not complete.
 fn leave_out_of_rates(run: &mut Run) {
     for figure in &mut run.rates {
-        figure.rate = again(&figure.rate);
+        figure.rate = of_rounds(std::mem::take(&mut figure.rate.rounds));
     }
     run.complete = false;
     run.stopped = format!("{} rounds are left whose samples are whole", run.rounds.len());

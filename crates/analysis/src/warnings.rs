@@ -4,7 +4,8 @@ use super::pattern::{Arrivals, RunSoFar};
 use super::start;
 use wiregauge_base::warning::Warning;
 use wiregauge_figures::record::schema::{
-    Begin, ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Record, Round, RoundEnd, Usage,
+    Begin, ClockOffset, Counts, Figure, OffsetCheck, RateFigure, Record, RecordedWarning, Round,
+    RoundEnd, Usage,
 };
 use wiregauge_host::Throttled;
 use wiregauge_plan::Ended;
@@ -52,16 +53,25 @@ fn share(part: u64, of: u64) -> f64 {
 const THROTTLED: &str = "throttled";
 
 /// Returns the record with the advice that fits where a CPU quota stopped ends of a run: what other
-/// warnings advise against other processes would not help.
+/// warnings of it advise against other processes would not help. Those of the whole record are of
+/// the same ends only where all of these are on one host.
 #[must_use]
 pub fn under_quota(mut record: Record) -> Record {
-    if record.runs.iter().flat_map(|run| &run.warnings).any(|one| one.kind == THROTTLED) {
-        let all = record.runs.iter_mut().map(|run| &mut run.warnings);
-        for warnings in all.chain([&mut record.warnings]) {
-            *warnings = std::mem::take(warnings).into_iter().map(|one| one.under_quota()).collect();
+    let mut is_any_throttled = false;
+    for run in &mut record.runs {
+        if run.warnings.iter().any(|one| one.kind == THROTTLED) {
+            is_any_throttled = true;
+            advise_on_quota(&mut run.warnings);
         }
     }
+    if is_any_throttled && record.hosts.is_empty() {
+        advise_on_quota(&mut record.warnings);
+    }
     record
+}
+
+fn advise_on_quota(warnings: &mut Vec<RecordedWarning>) {
+    *warnings = std::mem::take(warnings).into_iter().map(RecordedWarning::under_quota).collect();
 }
 
 /// Reads what a CPU quota did to an end in a round.

@@ -119,7 +119,7 @@ pub const MAX_LABEL: usize = 1024;
 const REST: &str = "...";
 
 /// Cuts a label at [`MAX_LABEL`].
-fn shorter(mut label: String) -> String {
+pub fn shorter(mut label: String) -> String {
     if label.len() > MAX_LABEL {
         let most = MAX_LABEL - REST.len();
         let end = (0..=most).rev().find(|end| label.is_char_boundary(*end));

@@ -366,7 +366,9 @@ fn check_rows(case: &Case) -> Result<(), UsageError> {
     let Case { warmup, .. } = *case;
     let threads = case.threads();
     let of_thread = count.saturating_add(warmup) / case.profile().stride.max(1);
-    let rows = of_thread.saturating_mul(threads.into());
+    // Of messages in both directions each end keeps its own.
+    let receivers = 1 + u64::from(case.profile().traffic == Traffic::Both);
+    let rows = of_thread.saturating_mul(threads.into()).saturating_mul(receivers);
     let fits = rows <= MAX_ROUND_ROWS || case.topology.has_several_clients();
     ensure!(
         fits,

@@ -23,9 +23,9 @@ mod room;
 pub mod round;
 mod running_rank;
 mod sides;
-mod standstill;
 pub mod start_barrier;
 mod summary;
+mod suspension;
 mod time_limit;
 pub mod together;
 
@@ -536,6 +536,7 @@ impl Runner<'_, '_> {
         let (each, counts): (Vec<_>, Vec<_>) = clients.iter().enumerate().map(thread).unzip();
         counts.iter().for_each(|one| counts::add(&mut round.counts, one));
         analysis.complete_counts(case, &finished, &mut round.counts);
+        counts::move_excess_to_duplicates(&mut round.counts);
         let samples = analysis.join(case, each);
         let seen = Observed { case, samples: &samples, times, traces: &finished.traces };
         self.conditions.context.end_observing(seen, self.time.source, &base)?;

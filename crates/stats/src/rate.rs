@@ -23,15 +23,12 @@ pub fn rate(rounds: &[Delivered]) -> Rate {
 /// Returns the mean of rates that are drawn, not repeated ([`arithmetic`]). NaN is none.
 pub fn mean_rate(rates: &[f64]) -> Rate {
     let known: Vec<f64> = rates.iter().copied().filter(|rate| !rate.is_nan()).collect();
-    rate_from(arithmetic(&known), rates.to_vec())
+    rate_from(arithmetic(&known), known)
 }
 
-/// Returns a rate whose rounds have changed, by the way from them to it that it had.
-pub fn again(rate: &Rate) -> Rate {
-    match rate.basis {
-        Basis::ArithmeticMean => mean_rate(&rate.rounds),
-        _ => rate_from(typical(&rate.rounds), rate.rounds.clone()),
-    }
+/// Returns the rate of a typical round of these, by their rates.
+pub fn of_rounds(rates: Vec<f64>) -> Rate {
+    rate_from(typical(&rates), rates)
 }
 
 fn rate_from(found: Option<Typical>, rounds: Vec<f64>) -> Rate {

@@ -121,7 +121,7 @@ fn the_same_out_twice_at_once_gives_both_records() {
     let (late, hidden) = late.unwrap_or_else(|| panic!("{ended:?}"));
     codes.sort_unstable();
     assert_eq!(codes, [Some(0), Some(3)], "{ended:?}");
-    let names = format!("`wiregauge recover ./{hidden}` lets it appear as another");
+    let names = format!("`wiregauge recover ./{hidden}` publishes it as another");
     assert!(late.stderr.contains(&names), "{late:?}");
     let recovered = wiregauge(&scratch, &["recover", hidden]);
     assert_eq!(recovered.code, Some(0), "{recovered:?}");

@@ -113,7 +113,7 @@ fn figures_that_contradict_each_other_or_the_samples_are_refused() {
         interval["low"] = interval["high"].take();
         interval["high"] = low;
     }
-    let changes: [Change; 17] = [
+    let changes: [Change; 20] = [
         (|r| swap(&mut summary(r)["quantiles"][1]["interval"]), "its interval begins at"),
         (|r| swap(&mut summary(r)["quantiles"][1]["within"]), "its interval begins at"),
         (|r| swap(&mut summary(r)["mean_interval"]), "its interval begins at"),
@@ -121,6 +121,9 @@ fn figures_that_contradict_each_other_or_the_samples_are_refused() {
         (|r| summary(r)["mean"] = json!(1e9), "mean is 1000000000"),
         (|r| summary(r)["sd"] = json!(1e9), "sd is 1000000000"),
         (|r| summary(r)["count"] = json!(1), "samples"),
+        (|r| summary(r)["max"] = json!(1e12), "max is 1000000000000 ns, but 0 are lost"),
+        (|r| summary(r)["max"] = json!("inf"), "max is inf ns, but 0 are lost"),
+        (|r| summary(r)["quantiles"][0]["value"] = json!("inf"), "is inf ns, outside of all"),
         (|r| summary(r)["above_threshold"] = json!(77), "77 are above the threshold by"),
         (|r| summary(r)["min"] = json!(1.5), "min is 1.5 ns"),
         (|r| summary(r)["rounds"][0]["mean"] = summary(r)["rounds"][0]["max"].clone(), "mean"),
@@ -154,6 +157,41 @@ fn a_label_that_exports_would_repeat_for_gigabytes_is_refused() {
     record["runs"][0]["label"] = json!("x".repeat(200_000));
     let said = refused(&dir, &record).expect("refused");
     assert!(said.contains("its label has 200000 bytes, expected at most 1024"), "{said}");
+}
+
+/// Changes a record to that of a host which the tests do not have: with a clock that PTP sets, or in
+/// a container that has run for years.
+#[test]
+fn numbers_of_other_hosts_are_not_impossible() {
+    let changes: [fn(&mut Value); 4] = [
+        |r| r["environment"]["discipline"]["ptp_offset_ns"] = json!(-12.0),
+        |r| {
+            r["environment"]["container"]["throttled"] =
+                json!({"times": 1u64 << 40, "ns": 1u64 << 58})
+        },
+        |r| {
+            r["environment"]["container"]["memory"] =
+                json!({"limit_bytes": 1u64 << 59, "used_bytes": 5, "cache_bytes": 0});
+        },
+        |r| {
+            r["pairs"] = json!({"slow": [], "bisections": [{
+                "runs": [0], "pairs": 2, "matchings": [null, 2e9], "overlap": null,
+                "bandwidth": {
+                    "value": 2e9, "interval": null, "basis": "one_round", "rounds": [2e9]
+                },
+            }]});
+        },
+    ];
+    let scratch = Scratch::new();
+    let dir = run(&scratch, RUNS[3]);
+    let record: Value =
+        serde_json::from_slice(&fs::read(dir.join("record.json")).unwrap()).unwrap();
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut changed = record.clone();
+        change(&mut changed);
+        assert_ne!(changed, record);
+        assert_eq!(refused(&dir, &changed), None, "change {number}");
+    }
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn a_record_that_could_not_appear_is_complete_and_recovered_as_another() {
     let error = writer.finish(&record_of(&rounds), |_| "page".into()).unwrap_err();
     assert!(matches!(error, RecordError::Disk { .. }), "{error}");
     let hidden = names(&scratch.0).into_iter().find(|name| name.starts_with('.')).unwrap();
-    let says = format!("{hidden}` lets it appear as another");
+    let says = format!("{hidden}` publishes it as another");
     assert!(error.to_string().contains(&says), "{error}");
     let (record, kept) = RunDirectory::recover_complete(&scratch.join(&hidden)).unwrap().unwrap();
     assert_eq!((kept, record.runs[0].rounds.len()), (scratch.join("run-2"), 1));

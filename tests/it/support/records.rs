@@ -65,7 +65,7 @@ pub fn full_record() -> Record {
                     basis: wiregauge::stats::Basis::Pooled,
                     rounds: vec![1e9],
                 },
-                matchings: vec![1e9],
+                matchings: vec![Value(1e9)],
                 overlap: Some(0.9),
             }],
         }),

@@ -112,11 +112,14 @@ fn a_bisection_is_the_mean_over_matchings_of_what_all_pairs_carry() {
         (found / known - 1.0).abs() < 1e-12
     }
     assert!(
-        near(found.matchings[0], 6e18_f64.sqrt()) && near(found.matchings[1], 42e18_f64.sqrt())
+        near(found.matchings[0].0, 6e18_f64.sqrt()) && near(found.matchings[1].0, 42e18_f64.sqrt())
     );
     let [first, second] = [6e18_f64.sqrt(), 42e18_f64.sqrt()];
     assert!(near(found.bandwidth.value, (first + second) / 2.0) && found.pairs == 2);
-    assert_eq!(found.bandwidth.rounds, found.matchings);
+    assert_eq!(
+        found.bandwidth.rounds,
+        found.matchings.iter().map(|value| value.0).collect::<Vec<_>>()
+    );
     assert!((found.overlap.unwrap() - 0.6).abs() < 1e-9);
     assert!(found.bandwidth.interval.is_some());
 }
@@ -129,7 +132,12 @@ fn a_matching_in_which_a_pair_failed_has_no_sum() {
     runs[1].rates.clear();
     let found = figures(&plan, &runs).unwrap().bisections;
     assert_eq!(found[0].bandwidth.value, 2e9);
-    assert!(found[0].matchings[0].is_nan());
+    assert!(found[0].matchings[0].0.is_nan());
+    assert_eq!(found[0].bandwidth.rounds, [2e9]);
+    // It is read as it was written.
+    let text = serde_json::to_string(&found[0]).unwrap();
+    let again: Bisection = serde_json::from_str(&text).unwrap();
+    assert!(again.matchings[0].0.is_nan() && again.bandwidth == found[0].bandwidth, "{text}");
 }
 
 #[test]
@@ -191,11 +199,15 @@ fn rounds_and_matchings_that_were_not_measured_are_left_out() {
     let plan = plan(flow(), 4, Pairs::Bisection { matchings: 2 });
     let runs = [bandwidth(&plan, 0, &[1e9, 2e9], 1.0), bandwidth(&plan, 1, &[3e9], 1.0)];
     let found = figures(&plan, &runs).unwrap().bisections;
-    assert_eq!((found[0].matchings.as_slice(), found[0].pairs), (&[4e9][..], 2));
+    assert_eq!((found[0].matchings.as_slice(), found[0].pairs), (&[Value(4e9)][..], 2));
     assert_eq!(found[0].bandwidth.rounds, [4e9], "the round that both have");
     let three: Vec<Run> = (0..3).map(|index| bandwidth(&plan, index, &[1e9], 1.0)).collect();
     let found = figures(&plan, &three).unwrap().bisections;
-    assert_eq!((found[0].matchings.as_slice(), found[0].pairs), (&[2e9, 1e9][..], 2), "the most");
+    assert_eq!(
+        (found[0].matchings.as_slice(), found[0].pairs),
+        (&[Value(2e9), Value(1e9)][..], 2),
+        "the most"
+    );
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl From<&Case> for CaseRecord {
         let profile = case.profile();
         CaseRecord {
             label: case.label(),
-            point: case.pattern.point(case),
+            point: case.pattern.point(case).map(wiregauge_plan::shorter),
             axes: BTreeMap::from_iter(axes),
             is_preparation: profile.is_preparation,
             is_one_sided: profile.is_one_sided,

@@ -412,7 +412,8 @@ impl Writer {
     /// Why no record is written, and where the samples stay.
     fn unreadable(&mut self, why: &str) -> RecordError {
         let has_rounds = self.partial.as_ref().is_some_and(|partial| partial.is_recoverable);
-        let dir = self.partial.as_mut().map(Hidden::leave_behind).map(shown).unwrap_or_default();
+        let dir = self.partial.as_mut().map(Hidden::leave_behind);
+        let dir = dir.map(typed_path).unwrap_or_default();
         let what = if has_rounds && self.completed.is_none() {
             format!("`wiregauge recover {dir}` makes a record of the rounds that are whole")
         } else {
@@ -448,8 +449,8 @@ fn appear(
         target = numbered(stem, attempt);
         appeared = publish(partial, &target);
     }
-    let dir = shown(partial);
-    let how = format!("the record is complete, and `wiregauge recover {dir}` lets it appear");
+    let dir = typed_path(partial);
+    let how = format!("the record is complete, and `wiregauge recover {dir}` publishes it");
     match appeared {
         Ok(()) => Ok(target),
         // Nothing was asked wrongly: there was no such directory when the run began.

@@ -300,7 +300,9 @@ fn pieces(
 fn copy(mut source: &File, pieces: &[Piece], footer: &[u8], to: &Path) -> io::Result<SamplesFile> {
     let mut file = Hashed::new(File::create_new(to)?);
     let mut begin = 0;
-    for piece in pieces {
+    // The file ends with the last that is whole: the lengths of others are only claimed.
+    let last = pieces.iter().rposition(|piece| piece.is_whole).map_or(0, |last| last + 1);
+    for piece in pieces.iter().take(last) {
         let end = begin + piece.bytes;
         if piece.is_whole {
             source.seek(SeekFrom::Start(begin))?;

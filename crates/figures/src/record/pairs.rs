@@ -1,7 +1,7 @@
 //! What pairs of several hosts show together, as it stands in the record.
 
 use serde::{Deserialize, Serialize};
-use wiregauge_stats::Rate;
+use wiregauge_stats::{Rate, Value};
 
 /// What pairs of several hosts show together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,8 +35,8 @@ pub struct Bisection {
     /// B/s of all pairs of a matching together: the mean over the matchings, which are its rounds;
     /// of one matching over its own rounds.
     pub bandwidth: Rate,
-    /// The same of each matching, over its rounds.
-    pub matchings: Vec<f64>,
+    /// B/s of each matching, over its rounds; NaN where a pair had no rate.
+    pub matchings: Vec<Value>,
     /// The least share of a round's time in which all pairs ran.
     pub overlap: Option<f64>,
 }

@@ -226,7 +226,8 @@ fn room(value: f64) -> f64 {
 /// Checks that a value is not outside of others, beyond what reading a histogram may add. A missing
 /// value is NaN, and comparisons with it are false.
 fn is_outside(value: f64, low: f64, high: f64) -> bool {
-    value < low - room(value) || value > high + room(value)
+    let room = if value.is_finite() { room(value) } else { 0.0 };
+    value < low - room || value > high + room
 }
 
 /// Checks that the extremes, the mean and the deviation are in order.
@@ -234,6 +235,14 @@ fn check_order(summary: &Summary) -> Result<(), String> {
     let Summary { min: Value(min), max: Value(max), max_finite: Value(finite), mean, sd, .. } =
         *summary;
     ensure!(!is_outside(finite, min, max), "max_finite is {finite} ns, outside of {min} to {max}");
+    // A lost message is infinitely late.
+    let latest = if summary.lost > 0 { f64::INFINITY } else { finite };
+    let is_latest = max == latest || max.is_nan() || latest.is_nan();
+    ensure!(
+        is_latest,
+        "max is {max} ns, but {} are lost and max_finite is {finite} ns",
+        summary.lost
+    );
     ensure!(min.is_nan() || max.is_nan() || min <= max, "min is {min} ns, but max is {max} ns");
     ensure!(!is_outside(mean, min, finite), "mean is {mean} ns, outside of {min} to {finite} ns");
     // Of two samples it is the range over the root of 2, and of more it is less.
@@ -393,7 +402,10 @@ fn check_head(record: &Record) -> Result<(), String> {
             check_size(*value, 0.0).map_err(|why| format!("{label}: {} {why}", axis.name()))?;
         }
         let count = case.bound.count.unwrap_or_default();
-        ensure!(count <= MOST_COUNT, "{label}: {count} messages of at most {MOST_COUNT} are asked");
+        ensure!(
+            count <= MOST_COUNT,
+            "{label}: it asks for {count} messages, at most {MOST_COUNT} are possible"
+        );
     }
     let instrument = &record.instrument;
     let p50 = instrument.overhead_p50_ns;
@@ -488,8 +500,18 @@ fn check_part(name: &str, part: &impl Serialize) -> Result<(), String> {
     check_tree(name, &value)
 }
 
-/// Times that may lie below 0: differences of clocks, and what begins or is measured across them.
-const SIGNED: [&str; 15] = [
+/// Times that may lie below 0: differences of clocks, what begins or is measured across them, and
+/// places on an axis whose origin is a message or the begin of a round.
+const SIGNED: [&str; 24] = [
+    "above_ns",
+    "anchor_ns",
+    "from_ns",
+    "full_ns",
+    "ptp_offset_ns",
+    "stages_ns",
+    "times_ns",
+    "to_ns",
+    "traced_from_ns",
     "started_ns",
     "offset_ns",
     "true_offset_ns",
@@ -519,14 +541,17 @@ fn check_tree(name: &str, value: &Json) -> Result<(), String> {
         Json::Array(all) => all.iter().try_for_each(|one| check_tree(name, one)),
         Json::Object(all) => all.iter().try_for_each(|(name, one)| check_tree(name, one)),
         Json::Number(number) => {
-            if let Some(count) = number.as_u64() {
+            let has_unit = UNSIGNED
+                .iter()
+                .any(|unit| name.ends_with(unit) || name == unit.trim_start_matches('_'));
+            // Sums over all CPUs in ns, and limits in bytes, grow beyond any count.
+            if let Some(count) = number.as_u64().filter(|_| !has_unit) {
                 let fits = count <= LARGEST_COUNT;
                 ensure!(fits, "{name} is {count}, expected at most {LARGEST_COUNT}");
             }
             let number = number.as_f64().unwrap_or(f64::NAN);
             let fits = number.abs() <= LARGEST || UNBOUNDED.contains(&name);
             ensure!(fits, "{name} is {number:e}, expected at most {LARGEST:e}");
-            let has_unit = UNSIGNED.iter().any(|unit| name.ends_with(unit));
             let may_be_below = !has_unit || SIGNED.contains(&name);
             ensure!(may_be_below || number >= 0.0, "{name} is {number}, expected 0 or more");
             Ok(())

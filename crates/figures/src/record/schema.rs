@@ -398,8 +398,8 @@ pub struct Round {
     pub start: Option<Start>,
     /// Of a round beside congestors: the share of its time in which all of them ran.
     pub congested: Option<f64>,
-    /// For how long the whole run stood still meanwhile: stopped, or the computer slept. 0 where it
-    /// did not, and in older records.
+    /// For how long its ends were suspended meanwhile: stopped, paused, or their computer slept. 0
+    /// where they were not, and in older records.
     #[serde(default)]
     pub suspended_ns: f64,
 }

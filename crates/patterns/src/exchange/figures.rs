@@ -67,7 +67,12 @@ impl PatternAnalysis for Exchange {
         (counts.lost, counts.unfinished) = (0, 0);
     }
 
-    fn complete_counts(&self, case: &Case, _: &RoundResult, all: &mut Counts) {
+    fn complete_counts(&self, case: &Case, finished: &RoundResult, all: &mut Counts) {
+        // What a node that was lost has sent is known by the others alone.
+        let mut nodes = finished.ranks.iter().flat_map(|rank| &rank.threads);
+        if nodes.any(|node| node.outcome.is_none()) {
+            all.sent = all.sent.max(all.received).max(all.warmup);
+        }
         let missing = all.sent.saturating_sub(all.received);
         match case.transport.loses(&case.settings) {
             true => all.lost = missing,

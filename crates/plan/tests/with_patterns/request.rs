@@ -2,6 +2,7 @@
 
 use wiregauge_base::units::MessageRate;
 use wiregauge_base::units::Span;
+use wiregauge_patterns::bandwidth::{self, Direction};
 use wiregauge_patterns::{load, oneway};
 use wiregauge_plan::Trace;
 use wiregauge_plan::{Request, Schedule};
@@ -45,4 +46,20 @@ fn time_ends_a_warm_up_unless_its_messages_were_asked_for() {
     assert_eq!(longest(None, None), Some(1_000_000_000));
     assert_eq!(longest(None, Some(2_000_000_000)), Some(200_000_000));
     assert_eq!(longest(Some(1000), Some(2_000_000_000)), None);
+}
+
+/// Returns the refusal of a bandwidth of these messages.
+fn refused(direction: Direction, count: u64) -> Option<String> {
+    let spec = bandwidth::Spec { direction, ..Default::default() };
+    let request = Request { count: Some(count), ..bandwidth::request(spec) };
+    request.plan().err().map(|error| error.to_string())
+}
+
+/// The rows of a round are limited: of both directions each end keeps its own.
+#[test]
+fn messages_beyond_what_a_round_may_keep_are_refused() {
+    assert_eq!(refused(Direction::Uni, 9_000_000), None);
+    assert_eq!(refused(Direction::Bi, 8_000_000), None);
+    let sentence = refused(Direction::Bi, 9_000_000).unwrap_or_default();
+    assert!(sentence.contains("samples per round: use fewer (--count, --warmup)"), "{sentence}");
 }

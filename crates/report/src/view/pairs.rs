@@ -40,7 +40,7 @@ impl Halves<'_> {
     }
 
     fn matching(&self, better: fn(f64, f64) -> f64) -> f64 {
-        let each = self.found.matchings.iter().copied().filter(|value| !value.is_nan());
+        let each = self.found.matchings.iter().map(|value| value.0).filter(|value| !value.is_nan());
         each.reduce(better).unwrap_or(f64::NAN)
     }
 }

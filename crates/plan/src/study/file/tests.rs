@@ -184,7 +184,7 @@ fn what_is_wrong_is_told_with_its_place_and_what_is_allowed() {
         (
             "title = \"t\"\n[[stream]]\nseries = \"s\"\nfile = \"a.csv\"\n",
             "s.toml:4:1: 'file' is not available here: a study writes no sample files: use \
-             wiregauge stream --file out.csv"
+             `wiregauge stream --file out.csv`"
                 .into(),
         ),
         (
