@@ -69,6 +69,9 @@ pub fn explain_limit(error: &io::Error) -> String {
         return error.to_string();
     }
     let limits = limits(Path::new("/"));
+    if limits.is_empty() {
+        return format!("{error}: there is no memory for its stack, or a limit is reached");
+    }
     format!("{error}; limits of processes and threads here: {limits}: raise them, or use fewer")
 }
 

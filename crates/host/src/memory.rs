@@ -3,8 +3,10 @@
 use crate::files::read_text;
 use rustix::io::Errno;
 use rustix::mm::Advice;
+use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
 use std::path::Path;
+use std::sync::Once;
 
 /// Stack below the caller that is touched: more than the frames of any measured loop take.
 const STACK_BYTES: usize = 128 << 10;
@@ -52,34 +54,58 @@ fn touch_stack() {
     touch(&mut [MaybeUninit::<u8>::uninit(); STACK_BYTES]);
 }
 
-/// Maps all pages of the program and its libraries. A kernel before 5.14, which cannot, leaves them
-/// to be mapped when they are reached.
+/// Maps all pages of the program and its libraries, once in a process, whose threads have them in
+/// common. A kernel before 5.14, which cannot, leaves them to be mapped when they are reached.
 fn map_program() {
-    let maps = read_text(Path::new("/proc/self/maps"), MAX_LIST_BYTES).unwrap_or_default();
-    for (start, bytes, advice) in maps.lines().filter_map(program_mapping) {
-        // SAFETY: MADV_POPULATE_READ and MADV_POPULATE_WRITE (madvise(2)) change neither contents
-        // nor protection of any mapping, whatever has become of this one meanwhile.
-        let mapped = unsafe { rustix::mm::madvise(start as *mut _, bytes, advice) };
-        if mapped == Err(Errno::INVAL) {
-            return;
+    static MAPPED: Once = Once::new();
+    MAPPED.call_once(|| {
+        let maps = read_text(Path::new("/proc/self/maps"), MAX_LIST_BYTES).unwrap_or_default();
+        for FileMapping { start, bytes, advice, .. } in program_mappings(&maps) {
+            // SAFETY: MADV_POPULATE_READ and MADV_POPULATE_WRITE (madvise(2)) change neither
+            // contents nor protection of any mapping, whatever has become of this one meanwhile.
+            let _ = unsafe { rustix::mm::madvise(start as *mut _, bytes, advice) };
         }
+    });
+}
+
+/// A private mapping of a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct FileMapping<'a> {
+    path: &'a str,
+    start: usize,
+    bytes: usize,
+    is_code: bool,
+    /// Populates it: code and constants by reading, variables by writing.
+    advice: Advice,
+}
+
+impl<'a> FileMapping<'a> {
+    /// Reads a line of /proc/self/maps. `None`: another mapping.
+    fn read(line: &'a str) -> Option<FileMapping<'a>> {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let protection = words.next()?;
+        let advice = match protection {
+            "r-xp" | "r--p" => Advice::LinuxPopulateRead,
+            "rw-p" => Advice::LinuxPopulateWrite,
+            _ => return None,
+        };
+        let path = &line[line.find('/')?..];
+        let start = usize::from_str_radix(start, 16).ok()?;
+        let bytes = usize::from_str_radix(end, 16).ok()?.checked_sub(start)?;
+        let is_small = bytes <= MAX_MAPPING_BYTES;
+        let is_code = protection == "r-xp";
+        is_small.then_some(FileMapping { path, start, bytes, is_code, advice })
     }
 }
 
-/// Returns where a line of /proc/self/maps has a private mapping of a file, how long it is, and how
-/// it is populated: code and constants by reading, variables by writing. `None`: another mapping.
-fn program_mapping(line: &str) -> Option<(usize, usize, Advice)> {
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let advice = match words.next()? {
-        "r-xp" | "r--p" => Advice::LinuxPopulateRead,
-        "rw-p" => Advice::LinuxPopulateWrite,
-        _ => return None,
-    };
-    let is_program = words.nth(3)?.starts_with('/') && !line.contains(" /dev/");
-    let start = usize::from_str_radix(start, 16).ok()?;
-    let bytes = usize::from_str_radix(end, 16).ok()?.checked_sub(start)?;
-    (is_program && bytes <= MAX_MAPPING_BYTES).then_some((start, bytes, advice))
+/// Returns the mappings of the files that have code: those of other files, which somebody maps as
+/// data, would only take memory.
+fn program_mappings(maps: &str) -> Vec<FileMapping<'_>> {
+    let all: Vec<FileMapping<'_>> = maps.lines().filter_map(FileMapping::read).collect();
+    let with_code: BTreeSet<&str> =
+        all.iter().filter(|one| one.is_code).map(|one| one.path).collect();
+    all.into_iter().filter(|one| with_code.contains(one.path)).collect()
 }
 
 /// Locks the pages of `region` in memory (mlock) until they are unmapped.
@@ -122,23 +148,34 @@ mod tests {
 
     #[test]
     fn mappings_of_the_program_are_told_from_others() {
-        let line = "55d0a0000000-55d0a0003000 r-xp 00001000 fe:01 42      /usr/bin/my program";
+        let maps = "\
+55d0a0000000-55d0a0003000 r-xp 00001000 fe:01 42      /usr/bin/my program
+55d0a0003000-55d0a0004000 r--p 00001000 fe:01 42      /usr/bin/my program
+55d0a0004000-55d0a0005000 rw-p 00001000 fe:01 42      /usr/bin/my program
+55d0b0000000-55d0b0003000 rw-p 00000000 00:00 0      [heap]
+7f00a0000000-7f00a0003000 rw-p 00000000 00:00 0
+7f00a0000000-7f00a0003000 rw-s 00000000 00:01 9      /memfd:samples (deleted)
+7f00a0000000-7f00a0003000 rw-p 00000000 00:01 9      /anon_hugepage (deleted)
+7f00a0000000-7f00a0003000 r--p 00000000 00:05 9      /dev/infiniband/uverbs0
+7f00a0000000-7fffa0003000 r-xp 00000000 fe:01 9      /data/large
+7f00a0003000-7f00a0000000 r-xp 00000000 fe:01 9      /backwards
+
+x-y r--p
+";
+        let found: Vec<_> = program_mappings(maps)
+            .into_iter()
+            .map(|one| (one.path, one.start, one.bytes, one.advice))
+            .collect();
+        let path = "/usr/bin/my program";
         let start = 0x55d0_a000_0000;
-        assert_eq!(program_mapping(line), Some((start, 0x3000, Advice::LinuxPopulateRead)));
-        let variables = line.replace("r-xp", "rw-p");
-        assert_eq!(program_mapping(&variables).map(|one| one.2), Some(Advice::LinuxPopulateWrite));
-        for other in [
-            "55d0a0000000-55d0a0003000 rw-p 00000000 00:00 0      [heap]",
-            "7f00a0000000-7f00a0003000 rw-p 00000000 00:00 0",
-            "7f00a0000000-7f00a0003000 rw-s 00000000 00:01 9      /memfd:samples (deleted)",
-            "7f00a0000000-7f00a0003000 r--p 00000000 00:05 9      /dev/infiniband/uverbs0",
-            "7f00a0000000-7fffa0003000 r--p 00000000 fe:01 9      /data/large",
-            "7f00a0003000-7f00a0000000 r--p 00000000 fe:01 9      /backwards",
-            "",
-            "x-y r--p",
-        ] {
-            assert_eq!(program_mapping(other), None, "{other}");
-        }
+        assert_eq!(
+            found,
+            [
+                (path, start, 0x3000, Advice::LinuxPopulateRead),
+                (path, start + 0x3000, 0x1000, Advice::LinuxPopulateRead),
+                (path, start + 0x4000, 0x1000, Advice::LinuxPopulateWrite),
+            ]
+        );
     }
 
     #[test]

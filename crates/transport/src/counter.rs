@@ -49,10 +49,11 @@ impl fmt::Display for CounterValue {
 /// What stands before the name of a port's counter.
 pub const PREFIX: &str = "counter.";
 
-/// The counters of a port that moved. All ends of this host see them.
+/// The counters of a port that moved. All ends of this host see them. One that is lower than before
+/// was reset, or could not be read, and shows nothing.
 pub fn moved(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> FinalCounters {
     BTreeMap::from_iter(now.iter().filter_map(|(name, now)| {
-        let more = now.wrapping_sub(before.get(name).copied().unwrap_or(0));
+        let more = now.saturating_sub(before.get(name).copied().unwrap_or(0));
         (more != 0).then(|| (format!("{PREFIX}{name}"), CounterValue::OfPort(more)))
     }))
 }

@@ -375,13 +375,20 @@ fn hostile_sessions(random: &mut Random) -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
+/// The command line of a process; empty where it has ended.
+fn command_line(pid: u32) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+}
+
 /// Returns the most memory of its own of any process that a daemon has, seen now and then until
 /// `is_over`, in KiB: the pages of the program and its libraries, which all share, do not count.
 fn watch_agents(daemon: &Daemon, is_over: &AtomicBool) -> u64 {
+    let of_daemon = command_line(daemon.pid());
     let mut peak = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let agents = daemon.processes();
-        peak = agents.into_iter().filter_map(|pid| status(pid, "RssAnon:")).fold(peak, u64::max);
+        // A child that has not called exec(2) yet shows the daemon's memory.
+        let agents = daemon.processes().into_iter().filter(|pid| command_line(*pid) != of_daemon);
+        peak = agents.filter_map(|pid| status(pid, "RssAnon:")).fold(peak, u64::max);
         std::thread::sleep(Duration::from_millis(10));
     }
     peak
