@@ -7,8 +7,9 @@ use super::display::{DISPLAY, OF_REPORT};
 use super::doctor;
 use super::explain::EXPLAIN;
 use super::impact::IMPACT;
+use super::place::Others;
 use super::study::RUN;
-use super::{ClockOptions, Command, RunOptions, place, testbed, values};
+use super::{ClockOptions, Command, HostsOptions, RunOptions, place, testbed, values};
 use crate::host::{self, ip_network::Network};
 use crate::options::{Given, OptionDef, UsageError, names, refuse, refuse_found, under};
 use crate::plan::Place;
@@ -206,6 +207,11 @@ const SELFTEST: CommandDef = CommandDef {
     ..CommandDef::new("selftest", |typed| Ok(Command::Selftest(typed)))
 };
 
+/// The interfaces of a command about this host and others.
+const INTERFACE: OptionDef = settings::INTERFACE
+    .help("Network interface, such as ib0, or this host's and the remote one's: ib0,ib1")
+    .default_note("that of the route ssh took");
+
 const CLOCKS: CommandDef = CommandDef {
     group: Group::Hosts,
     about: "Compare this host's clock with remote clocks: offset, drift and their error bounds",
@@ -216,11 +222,7 @@ const CLOCKS: CommandDef = CommandDef {
         RANK,
         &[
             OptionDef::duration("time", "Duration").default("10s").common(),
-            settings::INTERFACE
-                .help(
-                    "Network interface, such as ib0, or this host's and the remote one's: ib0,ib1",
-                )
-                .default_note("that of the route ssh took"),
+            INTERFACE,
             CLOCK.help("Clock of both hosts"),
             OptionDef::parsed::<InjectedClockError>(
                 "injected-clock-error",
@@ -232,7 +234,7 @@ const CLOCKS: CommandDef = CommandDef {
         RECORD,
     ],
     ..CommandDef::new("clocks", |Typed { given, .. }| {
-        let (hosts, rank) = place::others(&given, "clocks")?;
+        let Others { hosts, rank, .. } = place::others(&given, "clocks")?;
         let place = hosts.first().cloned().map_or_else(Place::default, Place::to);
         Ok(Command::Clocks(Box::new(ClockOptions {
             hosts,
@@ -246,13 +248,21 @@ const CLOCKS: CommandDef = CommandDef {
 
 const HOSTS: CommandDef = CommandDef {
     group: Group::Hosts,
-    about: "Check remote hosts before a run: reachable, version, clock, transports and warnings",
+    about: "Check remote hosts before a run: reachable, data path, version, clock, transports",
     examples: "
-  wiregauge hosts --hosts node1,node2,node3",
-    tables: &[REACH, RANK, &[JSON]],
+  wiregauge hosts --hosts node1,node2,node3
+  wiregauge hosts --hosts node1,node2 --interface ib0",
+    tables: &[REACH, RANK, &[INTERFACE, JSON]],
     ..CommandDef::new("hosts", |Typed { given, .. }| {
-        let (hosts, rank) = place::others(&given, "hosts")?;
-        Ok(Command::Hosts { hosts, json: given.flag("json"), rank: rank.map(Box::new) })
+        let Others { hosts, own_here, rank } = place::others(&given, "hosts")?;
+        let place = hosts.first().cloned().map_or_else(Place::default, Place::to);
+        Ok(Command::Hosts(Box::new(HostsOptions {
+            hosts,
+            interfaces: common::interfaces(&given, &place, rank.as_ref(), None)?,
+            own_interface: own_here.get("interface").cloned(),
+            json: given.flag("json"),
+            rank: rank.map(Box::new),
+        })))
     })
 };
 
@@ -305,14 +315,16 @@ const AGENT: CommandDef = CommandDef {
                     .default("4GiB"),
                 OptionDef::parsed::<Network>(
                     "peers",
-                    "Networks with which rounds may exchange data, such as 10.1.0.9,10.2.0.0/16",
+                    "Networks with which rounds and the pre-flight may exchange data, such as \
+                     10.1.0.9,10.2.0.0/16",
                 )
                 .metavar("NETWORKS")
                 .list()
                 .default_note("the controller's address, if it is on another host"),
                 OptionDef::parsed::<Network>(
                     "bind",
-                    "Addresses of this host that rounds may use, such as 10.1.0.7 or 10.1.0.0/16",
+                    "Addresses of this host that rounds and the pre-flight may use, such as \
+                     10.1.0.7 or 10.1.0.0/16",
                 )
                 .metavar("NETWORKS")
                 .list()
@@ -320,7 +332,8 @@ const AGENT: CommandDef = CommandDef {
                 OptionDef::text(
                     "ports",
                     |text| values::ports(text).map(drop),
-                    "Ports of tcp, udp, homa and clock exchanges, such as 7500-7599",
+                    "Ports of tcp, udp, homa, clock exchanges and the pre-flight, such as \
+                     7500-7599",
                 )
                 .metavar("A-B")
                 .default_note("any"),

@@ -138,6 +138,21 @@ pub struct ClockOptions {
     pub options: RunOptions,
 }
 
+/// Options of a check of other hosts.
+#[derive(Debug)]
+pub struct HostsOptions {
+    /// The other hosts, some with an interface of their own.
+    pub hosts: Vec<HostSpec>,
+    /// The interfaces of this host and of the others.
+    pub interfaces: Option<Interfaces>,
+    /// The interface that this host has of its own.
+    pub own_interface: Option<String>,
+    /// Print JSON.
+    pub json: bool,
+    /// Which process of a job this is.
+    pub rank: Option<Box<Rank>>,
+}
+
 /// What was asked for. The options of a command in [`Typed`] are checked, and read where they are
 /// used.
 #[derive(Debug)]
@@ -163,14 +178,7 @@ pub enum Command {
     /// Compare this host's clock with others.
     Clocks(Box<ClockOptions>),
     /// Check other hosts.
-    Hosts {
-        /// Which.
-        hosts: Vec<HostSpec>,
-        /// Whether as JSON.
-        json: bool,
-        /// Which process of a job this is.
-        rank: Option<Box<Rank>>,
-    },
+    Hosts(Box<HostsOptions>),
     /// Measure the noise of CPUs.
     Noise {
         /// Where its record goes.

@@ -105,12 +105,22 @@ fn rank_of(given: &Given) -> Result<Option<Rank>, UsageError> {
     Ok(found)
 }
 
-/// The other hosts of a command that measures no pairs, and which process of a job this is.
-pub fn others(given: &Given, command: &str) -> Result<(Vec<HostSpec>, Option<Rank>), UsageError> {
+/// The hosts of a command that measures no pairs.
+pub struct Others {
+    /// The other hosts.
+    pub hosts: Vec<HostSpec>,
+    /// The settings that this host has of its own.
+    pub own_here: BTreeMap<String, String>,
+    /// Which process of a job this is.
+    pub rank: Option<Rank>,
+}
+
+/// Returns the other hosts of a command that measures no pairs.
+pub fn others(given: &Given, command: &str) -> Result<Others, UsageError> {
     let rank = rank_of(given)?;
-    let (nodes, _) = nodes(given, rank.as_ref())?;
+    let (nodes, own_here) = nodes(given, rank.as_ref())?;
     ensure!(!nodes.is_empty(), "{command} needs remote hosts: use --to HOST or --hosts A,B");
-    Ok((nodes.into_iter().flatten().collect(), rank))
+    Ok(Others { hosts: nodes.into_iter().flatten().collect(), own_here, rank })
 }
 
 /// The hosts that a command is about, `None` being this one; none where it is about this one alone.

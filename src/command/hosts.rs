@@ -3,6 +3,7 @@
 use super::console::{complain, show, whole_layout};
 use super::process::{interrupts, program};
 use super::{CommandError, Exit};
+use crate::cli::HostsOptions;
 use crate::clock::Source;
 use crate::control::fault::Fault;
 use crate::control::protocol;
@@ -15,7 +16,7 @@ use crate::record::schema::{DataPath, RecordedWarning, Unavailable};
 use crate::remote::host::RemoteHost;
 use crate::report::table::{self, Cell, Grid, Tone};
 use crate::report::warnings;
-use crate::run::preflight;
+use crate::run::preflight::{self, HostPath};
 use crate::transport::{Interfaces, Role, Settings, TransportKind};
 use serde::Serialize;
 use std::sync::OnceLock;
@@ -24,6 +25,11 @@ use wiregauge_base::threads;
 
 /// Most hosts that are reached at the same time.
 const AT_ONCE: usize = 64;
+
+/// Returns the transports whose paths are tried.
+fn path_transports() -> impl Iterator<Item = TransportKind> {
+    TransportKind::ALL.iter().filter(|one| one.descriptor().kernel_path.is_over_ip()).copied()
+}
 
 /// What is to be known of other hosts.
 #[derive(Default)]
@@ -171,14 +177,25 @@ impl HostReport {
         }
     }
 
-    /// Returns true if TCP or datagrams pass.
+    /// Returns true if TCP or datagrams pass, or another transport is there and these are not.
     fn is_usable(&self) -> bool {
-        self.path.as_ref().is_some_and(|path| path.tcp.is_none() || path.udp.is_none())
+        match &self.path {
+            Some(path) => path.tcp.is_none() || path.udp.is_none(),
+            None => !self.transports.is_empty() && !self.has_path_transports(),
+        }
+    }
+
+    /// Returns true if a transport is there whose paths are tried.
+    fn has_path_transports(&self) -> bool {
+        path_transports().any(|one| self.transports.contains(&one.name()))
     }
 
     /// Returns the data path in a cell: the largest packet that passes both ways.
     fn path_cell(&self) -> String {
-        let Some(path) = &self.path else { return String::from("-") };
+        let Some(path) = &self.path else {
+            let is_allowed = !self.reached || self.has_path_transports();
+            return if is_allowed { "-" } else { "not allowed" }.into();
+        };
         match (&path.tcp, &path.udp, path.to_server_bytes.min(path.to_client_bytes)) {
             (None, None, Some(bytes)) => format!("{bytes} B"),
             (None, ..) => "TCP".into(),
@@ -189,19 +206,32 @@ impl HostReport {
 }
 
 /// Checks hosts and the data paths to them, and reports what they have.
-pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
+pub fn hosts(asked: HostsOptions) -> Result<Exit, CommandError> {
+    let HostsOptions { hosts, interfaces, own_interface, json, .. } = asked;
+    let own = interfaces.as_ref().map(|names| names.of(Role::Client).to_string());
+    let own = own_interface.or(own);
     let transports = TransportKind::ALL.to_vec();
-    let probe = ProbeRequest { transports, threads: 1, ..ProbeRequest::default() };
+    let probe = ProbeRequest { transports, threads: 1, interfaces, ..ProbeRequest::default() };
     let asked: Vec<(HostSpec, Role)> = hosts.into_iter().map(|spec| (spec, Role::Server)).collect();
     let found = reach_each(&asked, &probe)?;
     let reports = asked.iter().zip(&found).map(|((spec, _), host)| HostReport::new(spec, host));
     let mut reports: Vec<HostReport> = reports.collect();
-    let reached: Vec<RemoteHost> = found.into_iter().filter_map(Result::ok).collect();
-    let interrupted = interrupts()?;
-    let tried = preflight::to_hosts(&reached, &interrupted);
-    leave(reached);
-    let reached = reports.iter_mut().filter(|one| one.reached);
-    reached.zip(tried?).for_each(|(report, path)| report.take_path(path));
+    let mut paths = Vec::new();
+    let mut tried = Vec::new();
+    for (((spec, role), host), report) in asked.iter().zip(&found).zip(&mut reports) {
+        let Ok(host) = host else { continue };
+        match path_refusal(host) {
+            Some(why) => report.fault = Some(why),
+            None => {
+                let interface = probe.of(spec, *role).interface;
+                paths.push(HostPath { host, own_interface: own.clone(), interface });
+                tried.push(report);
+            }
+        }
+    }
+    let results = preflight::to_hosts(&paths, &*interrupts()?);
+    leave(found.into_iter().filter_map(Result::ok).collect());
+    tried.into_iter().zip(results?).for_each(|(report, path)| report.take_path(path));
     let exit = if reports.iter().all(|one| one.fault.is_none()) {
         Exit::RIGHT
     } else if reports.iter().any(HostReport::is_usable) {
@@ -211,6 +241,18 @@ pub fn hosts(hosts: Vec<HostSpec>, json: bool) -> Result<Exit, CommandError> {
     };
     show(json, reports.as_slice(), table)?;
     Ok(exit)
+}
+
+/// Returns why no path to a host is tried: neither transport is there, as where a daemon does not
+/// allow them.
+fn path_refusal(host: &RemoteHost) -> Option<String> {
+    let mut reasons = Vec::new();
+    for transport in path_transports() {
+        let mut all = host.probe.unavailable.iter();
+        let (_, why) = all.find(|(one, _)| *one == transport)?;
+        reasons.push(why.as_str());
+    }
+    Some(format!("no data path is tried: {}", reasons.join("; ")))
 }
 
 fn table(reports: &[HostReport]) -> String {

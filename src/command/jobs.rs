@@ -21,7 +21,7 @@ pub fn join(command: &mut Command) -> Result<Joined, CommandError> {
         Command::Measure { request, options } => (&options.rank, others(&mut request.place)),
         Command::Run(asked) => (&asked.options.rank, others(&mut asked.place)),
         Command::Clocks(asked) => (&asked.options.rank, asked.hosts.iter_mut().collect()),
-        Command::Hosts { hosts, rank, .. } => (&*rank, hosts.iter_mut().collect()),
+        Command::Hosts(asked) => (&asked.rank, asked.hosts.iter_mut().collect()),
         Command::Doctor { hosts, rank, .. } => (&*rank, hosts.iter_mut().flatten().collect()),
         _ => return Ok(Joined::Continue(None)),
     };

@@ -127,7 +127,7 @@ pub fn run(mut command: Command) -> Result<Exit, CommandError> {
         Command::Measure { request, options } => measure::measure(*request, &options),
         Command::Run(asked) => run::run(&asked),
         Command::Clocks(asked) => clocks::clocks(&asked),
-        Command::Hosts { hosts, json, .. } => hosts::hosts(hosts, json),
+        Command::Hosts(asked) => hosts::hosts(*asked),
         Command::Noise { options, typed } => noise::noise(&typed.given, &options),
         Command::Doctor { hosts, typed, .. } => doctor::doctor(hosts, &typed.given),
         Command::List(typed) => list::list(&typed.given),

@@ -85,6 +85,50 @@ fn agents_are_hosts_as_any_other() {
 }
 
 #[test]
+fn agents_that_refuse_each_other_are_measured_with_this_host() {
+    let scratch = Scratch::new();
+    // Each allows this host, and has an address of its own.
+    let agents = ["127.0.0.2", "127.0.0.3"].map(|own| {
+        let options = format!("--listen {own}:0 --peers 127.0.0.1");
+        Daemon::of(&scratch, Command::new(PROGRAM), &options)
+    });
+    agents.iter().for_each(|agent| agent.pair(&scratch));
+    let [one, other] = [&agents[0], &agents[1]].map(Daemon::host);
+    let line = "latency --transport tcp,udp --wait block --count 100 --rounds 1 --all-pairs \
+                --out run --hosts";
+    let list = format!("here,{one},{other}");
+    let words: Vec<&str> = line.split_whitespace().chain([&*list]).collect();
+    let ended = Controller::of(&scratch, program(&scratch, &words)).end();
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let found = record(&scratch);
+    let complete = found.runs.iter().filter(|run| run.complete).count();
+    assert_eq!((complete, found.faults.len()), (4, 2), "{:?}", found.faults);
+    for fault in &found.faults {
+        assert!(fault.contains("start it with --peers 127.0.0."), "{fault}");
+    }
+    // It is wrong use where nothing else is left.
+    let list = format!("{one},{other}");
+    let line = "latency --transport tcp --count 100 --hosts";
+    let words: Vec<&str> = line.split_whitespace().chain([&*list]).collect();
+    let ended = Controller::of(&scratch, program(&scratch, &words)).end();
+    assert!(ended.code == Some(2) && ended.stderr.contains("--peers 127.0.0.3"), "{ended:?}");
+}
+
+#[test]
+fn the_paths_of_transports_that_an_agent_does_not_allow_are_not_tried() {
+    let scratch = Scratch::new();
+    let agent = Daemon::start(&scratch, "--transports homa");
+    agent.pair(&scratch);
+    let words = ["hosts", "--to", &agent.host()];
+    let ended = Controller::of(&scratch, program(&scratch, &words)).end();
+    assert!(ended.stdout.contains("not allowed"), "{ended:?}");
+    let said = "no data path is tried: this agent does not allow tcp: use one of homa";
+    assert!(ended.stdout.contains(said), "{ended:?}");
+    assert!(matches!(ended.code, Some(3 | 4)), "3 where homa is there: {ended:?}");
+    agent.await_no_processes();
+}
+
+#[test]
 fn only_who_was_paired_is_let_in() {
     let scratch = Scratch::new();
     let agent = Daemon::start(&scratch, "");

@@ -19,6 +19,7 @@ use wiregauge::sample::Flags;
 use wiregauge::sample::arena::Row;
 use wiregauge::sample::recorder::MessageCounts;
 use wiregauge::transport::Blob;
+use wiregauge::transport::preflight::{PeerReport, PreflightAddresses};
 
 /// A short round over TCP, whose server is the hostile one.
 const LINE: &str = "latency --transport tcp --wait block --count 200 --warmup 5 --rounds 1 \
@@ -168,6 +169,22 @@ fn probe(name: &str, change: impl Fn(&mut HostProbe) + Send + Sync + 'static) ->
     })
 }
 
+fn path(name: &str, change: impl Fn(&mut PreflightAddresses) + Send + Sync + 'static) -> Attack {
+    changed(name, Step::PathOpened, move |said| {
+        if let FromAgent::PathOpened(addresses) = said {
+            change(addresses);
+        }
+    })
+}
+
+fn path_report(name: &str, change: impl Fn(&mut PeerReport) + Send + Sync + 'static) -> Attack {
+    changed(name, Step::PathTried, move |said| {
+        if let FromAgent::PathTried(reports) = said {
+            reports.iter_mut().for_each(&change);
+        }
+    })
+}
+
 fn outcome(name: &str, change: impl Fn(&mut Outcome) + Send + Sync + 'static) -> Attack {
     changed(name, Step::Ended, move |said| {
         if let FromAgent::Ended { outcome, .. } = said {
@@ -255,6 +272,32 @@ fn lies() -> Vec<Attack> {
     ]
 }
 
+/// Lies about an end of the pre-flight, and how it has reached the other.
+fn lies_about_paths() -> Vec<Attack> {
+    vec![
+        path("a path without a port", |path| path.tcp = None),
+        path("a path at an address of nobody", |path| path.tcp = "192.0.2.1:9".parse().ok()),
+        path("a path of no MTU", |path| path.mtu_bytes = Some(0)),
+        path("a path of any MTU", |path| path.mtu_bytes = Some(u32::MAX)),
+        path("an interface that a terminal obeys", |path| path.interface = Some(OBEYED.into())),
+        path("an interface of a megabyte", |path| path.interface = Some("x".repeat(1_000_000))),
+        path_report("a path of another end", |report| report.number = u32::MAX),
+        path_report("packets of all sizes", |report| report.received = (0..9000).collect()),
+        path_report("a packet beyond all sizes", |report| report.received = [u32::MAX].into()),
+        path_report("acknowledgements of nothing", |report| {
+            report.acknowledged = [9001].into();
+        }),
+        path_report("a refusal that a terminal obeys", |report| {
+            (report.refused, report.tcp) = (Some(OBEYED.into()), None);
+        }),
+        path_report("a failure that a terminal obeys", |report| {
+            report.unsent = Some(OBEYED.into());
+            report.acknowledged.clear();
+        }),
+        changed("no path at all", Step::PathTried, |said| *said = FromAgent::PathTried(vec![])),
+    ]
+}
+
 /// Sends frames until the controller has had enough.
 fn flood(out: &mut Writer, mut next: impl FnMut(u64) -> FromAgent) {
     let begin = Instant::now();
@@ -323,6 +366,7 @@ fn no_agent_brings_a_controller_down_or_holds_it() {
     assert_eq!(honest.code, Some(0), "{}", String::from_utf8_lossy(&honest.said));
     let mut random = Random(1);
     let mut attacks = lies();
+    attacks.extend(lies_about_paths());
     for step in STEPS.into_iter().filter(|step| *step != Step::Running) {
         attacks.extend(malformed(step, &mut random));
         attacks.extend(out_of_order(step));

@@ -522,6 +522,70 @@ fn a_path_that_is_blocked_is_told_before_a_run_by_address_port_and_direction() {
 }
 
 #[test]
+fn the_data_path_takes_the_interfaces_that_were_named() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    let file = scratch.join("hosts");
+    let own = &host.own_interface;
+    let there = &host.interface;
+    let both = format!("{own},{there}");
+    for (text, more) in [
+        (format!("far interface={there}\n"), None),
+        (format!("here interface={own}\nfar interface={there}\n"), None),
+        ("far\n".to_string(), Some(both.as_str())),
+    ] {
+        fs::write(&file, &text).unwrap();
+        let line = format!("hosts --hosts-file {} --json", file.display());
+        let mut words = command(&host, &line);
+        words.extend(more.into_iter().flat_map(|names| ["--interface", names]));
+        let ended = wiregauge(&scratch, &words);
+        assert_eq!(ended.code, Some(0), "{text}: {ended:?}");
+        let all: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let path = &all[0]["path"];
+        let found = (path["client_interface"].as_str(), path["server_interface"].as_str());
+        assert_eq!(found, (Some(own.as_str()), Some(there.as_str())), "{text}: {path}");
+        assert!(path["tcp_back"].is_null() && path["udp"].is_null(), "{path}");
+    }
+    fs::write(&file, "far interface=no-such\n").unwrap();
+    let line = format!("hosts --hosts-file {}", file.display());
+    let ended = wiregauge(&scratch, &command(&host, &line));
+    assert!(ended.code == Some(4) && ended.stdout.contains("no-such"), "{ended:?}");
+    host.await_no_agents();
+}
+
+#[test]
+fn link_local_addresses_of_two_hosts_reach_each_other() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    let line = format!(
+        "latency --transport tcp,udp --family ipv6 --wait block --count 100 --rounds 1 \
+         --interface {},{}",
+        host.own_interface, host.interface
+    );
+    let (record, _) = measured(&scratch, &host, &line);
+    assert_eq!(record.runs.len(), 2);
+    let [path] = &record.paths[..] else { panic!("{:?}", record.paths) };
+    assert!(path.client_address.starts_with("fe80::"), "{path:?}");
+    assert_eq!((&path.tcp, &path.udp), (&None, &None));
+    // Acknowledged from either end, not only received at the other.
+    assert_eq!((path.to_server_bytes, path.to_client_bytes), (Some(1500), Some(1500)));
+}
+
+#[test]
+fn a_client_whose_firewall_lets_no_connection_in_is_measured() {
+    let scratch = Scratch::new();
+    let Some(host) = FarHost::beside(&scratch) else { return };
+    host.blackhole("udp");
+    // Nothing listens here for connections, so that none of the server's is awaited.
+    let line = "latency --transport tcp --wait block --count 100 --rounds 1";
+    let (record, _) = measured(&scratch, &host, line);
+    host.end_blackhole();
+    let [path] = &record.paths[..] else { panic!("{:?}", record.paths) };
+    assert_eq!((&path.tcp, &path.tcp_back), (&None, &None));
+    assert!(path.udp.is_some() && record.runs[0].complete, "{path:?}");
+}
+
+#[test]
 fn a_path_that_cuts_large_packets_is_named_and_what_it_drops_is_no_figure() {
     let scratch = Scratch::new();
     let Some(host) = FarHost::beside(&scratch) else { return };

@@ -29,7 +29,7 @@ pub struct HostPair {
 }
 
 /// A process of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rank {
     /// What it does.
     pub role: Role,
@@ -40,7 +40,7 @@ pub struct Rank {
 }
 
 /// Which ranks are connected.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Connections {
     /// These pairs.
@@ -50,7 +50,7 @@ pub enum Connections {
 }
 
 /// How the threads of two connected ranks are connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wiring {
     /// Each thread to the thread of the same number.
@@ -74,7 +74,7 @@ pub struct EndpointId {
 }
 
 /// The ranks of a case and their connections.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Topology {
     /// The processes, in the order of their numbers.
     pub ranks: Vec<Rank>,

@@ -247,6 +247,15 @@ impl Agent {
         }
     }
 
+    /// Returns true if it has exited.
+    pub fn has_exited(&mut self) -> bool {
+        match &mut self.process {
+            Process::Child(child) => !matches!(child.0.try_wait(), Ok(None)),
+            // Ranks of a launch end together.
+            Process::Rank(_) => true,
+        }
+    }
+
     /// The last line that ssh, or what it ran, wrote to standard error.
     pub fn last_line(&self) -> Option<String> {
         self.errors.as_ref()?.last_line()

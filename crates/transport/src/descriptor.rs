@@ -29,6 +29,13 @@ pub enum KernelPath {
     LocalDatagrams,
 }
 
+impl KernelPath {
+    /// Returns true if the kernel carries the messages over IP: a pre-flight tries such paths.
+    pub fn is_over_ip(self) -> bool {
+        matches!(self, KernelPath::Segments | KernelPath::Datagrams)
+    }
+}
+
 /// A transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::str::FromStr;
 
 /// A value for each end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PerEnd<T> {
     /// That of the client.
     pub client: T,
@@ -51,7 +51,7 @@ fn is_plain(name: &str, most: usize, more: &[u8]) -> bool {
 macro_rules! names {
     ($($(#[$of:meta])* $name:ident($text:ident) { $holds:expr, $invalid:literal })+) => {$(
         $(#[$of])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(String);
 

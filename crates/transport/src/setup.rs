@@ -26,7 +26,7 @@ pub struct TransportRequest<'a> {
 }
 
 /// The address at which an end is reachable: from this host only, unless requested otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Site {
     /// On this host only.
@@ -180,17 +180,22 @@ pub(super) fn is_random_name(name: &[u8]) -> bool {
 }
 
 impl Setup {
-    /// Whether a secret is that of the run. Every byte is compared, so that the time taken reveals
-    /// nothing.
+    /// Returns true for the secret of the run.
     pub(super) fn is_cookie(&self, shown: &[u8]) -> bool {
-        let differences = shown.iter().zip(&self.cookie).fold(0, |all, (a, b)| all | (a ^ b));
-        shown.len() == self.cookie.len() && differences == 0
+        is_same_secret(shown, &self.cookie)
     }
 
     /// The end of what begins now and may take as long as connecting may.
     pub(super) fn deadline(&self) -> Deadline {
         Deadline { begin: Instant::now(), timeout: self.timeout.duration() }
     }
+}
+
+/// Returns true if a secret was shown. Every byte is compared, so that the time taken reveals
+/// nothing.
+pub(super) fn is_same_secret(shown: &[u8], secret: &[u8]) -> bool {
+    let differences = shown.iter().zip(secret).fold(0, |all, (a, b)| all | (a ^ b));
+    shown.len() == secret.len() && differences == 0
 }
 
 /// Until when something is awaited.

@@ -27,6 +27,9 @@ use wiregauge::sample::RoundSamples;
 use wiregauge::sample::arena::Arena;
 use wiregauge::sample::join::{End, Times};
 use wiregauge::transport::Role;
+use wiregauge::transport::preflight::{
+    MAX_PACKET, PathNeeds, PeerReport, PreflightAddresses, PreflightPeer,
+};
 
 /// One of each way from rows to figures.
 const COMMANDS: [&str; 8] = [
@@ -67,6 +70,8 @@ struct Round {
     ranks: Vec<RankResult>,
     stamps: Vec<Stamp>,
     probe: Option<HostProbe>,
+    /// The end of a pre-flight that was opened last.
+    path: Option<PreflightAddresses>,
 }
 
 impl Round {
@@ -79,7 +84,19 @@ impl Round {
             RankResult { role: rank.role, threads: (0..rank.threads).map(thread).collect() }
         };
         let ranks = case.topology.ranks.iter().map(rank).collect();
-        Round { ranks, stamps: Vec::new(), probe: None }
+        Round { ranks, stamps: Vec::new(), probe: None, path: None }
+    }
+
+    /// Checks reports of an end that was to reach one like it: what passes is of sizes that both
+    /// try.
+    fn check_paths(&self, reports: &[PeerReport]) -> Result<(), &'static str> {
+        let own = self.path.as_ref().ok_or("it has opened no path")?;
+        let needs = PathNeeds { tcp: true, udp: true };
+        let peer = PreflightPeer { number: 0, addresses: own.clone(), cookie: [7; 32], needs };
+        limits::check_reports(reports, own, &[peer])?;
+        let sizes = reports.iter().flat_map(|one| one.received.iter().chain(&one.acknowledged));
+        assert!(sizes.max().is_none_or(|size| *size <= MAX_PACKET), "{reports:?}");
+        Ok(())
     }
 
     fn take(&mut self, rank: usize, said: FromAgent) -> Result<(), String> {
@@ -106,6 +123,11 @@ impl Round {
             FromAgent::Stamps(stamps) if stamps.iter().all(is_possible) => self.stamps = stamps,
             FromAgent::Traced(Ok(report)) => report.check(&self.stamps)?,
             FromAgent::Probed(probe) => self.probe = Some(*probe),
+            FromAgent::PathOpened(addresses) => {
+                limits::check_path(&addresses, true)?;
+                self.path = Some(addresses);
+            }
+            FromAgent::PathTried(reports) => self.check_paths(&reports)?,
             _ => {}
         }
         Ok(())

@@ -26,6 +26,8 @@ use wiregauge_test_support::bounded::{LIMIT, LOOK};
 pub enum Step {
     Welcome,
     Probed,
+    PathOpened,
+    PathTried,
     Opened,
     Connected,
     Running,
@@ -33,9 +35,11 @@ pub enum Step {
     Ended,
 }
 
-pub const STEPS: [Step; 7] = [
+pub const STEPS: [Step; 9] = [
     Step::Welcome,
     Step::Probed,
+    Step::PathOpened,
+    Step::PathTried,
     Step::Opened,
     Step::Connected,
     Step::Running,
@@ -48,6 +52,8 @@ impl Step {
         Some(match message {
             FromAgent::Welcome { .. } => Step::Welcome,
             FromAgent::Probed(_) => Step::Probed,
+            FromAgent::PathOpened(_) => Step::PathOpened,
+            FromAgent::PathTried(_) => Step::PathTried,
             FromAgent::Opened(_) => Step::Opened,
             FromAgent::Connected(_) => Step::Connected,
             FromAgent::Rows { .. } => Step::Rows,

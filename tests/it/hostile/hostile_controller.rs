@@ -24,6 +24,9 @@ use wiregauge::pattern::latency;
 use wiregauge::plan::Case;
 use wiregauge::remote::daemon::dial;
 use wiregauge::remote::daemon::tls::{Reader, Writer};
+use wiregauge::transport::preflight::{
+    POLL_TIMEOUT, PathNeeds, PreflightAddresses, PreflightEnd, PreflightPeer,
+};
 use wiregauge::transport::{Blob, Role, Site, TransportKind};
 use wiregauge::units::Span;
 use wiregauge_test_support::bounded::{LIMIT, SOON, until};
@@ -185,6 +188,51 @@ fn a_daemon_connects_its_rounds_to_no_third_host_and_tells_nothing_of_its_ports(
     }
     let said = connecting(&scratch, &allowed, "tcp", own);
     assert!(matches!(said, FromAgent::Refused { .. }), "{said:?}");
+    daemon.await_no_processes();
+}
+
+#[test]
+fn a_pre_flight_sends_nothing_to_an_end_that_is_not_allowed_and_goes_on_with_others() {
+    let scratch = Scratch::new();
+    let daemon = paired(&scratch, "");
+    let third: IpAddr = "127.0.0.2".parse().unwrap();
+    let listener = TcpListener::bind((third, 0)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let datagrams = UdpSocket::bind((third, 0)).unwrap();
+    datagrams.set_nonblocking(true).unwrap();
+    let own = Site::Address("127.0.0.1".parse().unwrap());
+    let mut allowed = PreflightEnd::open(&own, None, None, true).unwrap();
+    let mut session = Session::greeted(&scratch, &daemon);
+    let task = OpenPath { site: Site::Session, family: None, device: None, listens: true };
+    session.send(&ToAgent::OpenPath(Box::new(task)));
+    let FromAgent::PathOpened(opened) = session.answer() else { panic!() };
+    let needs = PathNeeds { tcp: true, udp: true };
+    let of_third = PreflightAddresses {
+        tcp: listener.local_addr().ok(),
+        udp: datagrams.local_addr().unwrap(),
+        ..allowed.addresses().clone()
+    };
+    let cookie = [7; 32];
+    let of_allowed = allowed.addresses().clone();
+    let own = PreflightPeer { number: 0, addresses: opened, cookie, needs };
+    let ends = [(1, of_third), (2, of_allowed)];
+    let peers = ends.map(|(number, addresses)| PreflightPeer { number, addresses, cookie, needs });
+    allowed.begin(2, &[own]).unwrap();
+    session.send(&ToAgent::TryPath { number: 0, peers: peers.into() });
+    let deadline = Instant::now() + LIMIT;
+    while !allowed.is_over() && Instant::now() < deadline {
+        allowed.step(POLL_TIMEOUT).unwrap();
+    }
+    let FromAgent::PathTried(reports) = session.answer() else { panic!() };
+    let refused = "this agent does not allow rounds to exchange data with 127.0.0.2: start it with \
+                   --peers 127.0.0.2";
+    assert_eq!((reports[0].refused.as_deref(), &reports[0].tcp), (Some(refused), &None));
+    assert_eq!((&reports[1].refused, &reports[1].tcp), (&None, &Some(Ok(()))));
+    assert!(reports[1].acknowledged.contains(&1500), "{reports:?}");
+    assert_eq!(allowed.report()[0].tcp, Some(Ok(())));
+    assert!(listener.accept().is_err(), "somebody connected");
+    assert!(datagrams.recv(&mut [0; 64]).is_err(), "something was sent");
+    drop(session);
     daemon.await_no_processes();
 }
 

@@ -13,6 +13,7 @@ use wiregauge::plan::{Case, Plan};
 use wiregauge::remote::daemon::caps::{Caps, Inspector};
 use wiregauge::sample::arena::Row;
 use wiregauge::sample::recorder::MessageCounts;
+use wiregauge::transport::preflight::{PeerReport, PreflightAddresses};
 use wiregauge::transport::{Blob, TransportKind};
 use wiregauge::units::{Bytes, Span};
 
@@ -137,6 +138,27 @@ fn rows() -> Vec<Row> {
     rows.collect()
 }
 
+/// Returns the addresses of an end of a pre-flight.
+fn path() -> PreflightAddresses {
+    PreflightAddresses {
+        tcp: "10.0.0.1:7000".parse().ok(),
+        udp: "10.0.0.1:7001".parse().unwrap(),
+        interface: Some("eth0".into()),
+        mtu_bytes: Some(1500),
+    }
+}
+
+/// Returns what an end reports of the first other one.
+fn path_report() -> PeerReport {
+    let sizes = BTreeSet::from([69, 1280, 1500]);
+    PeerReport {
+        tcp: Some(Ok(())),
+        acknowledged: sizes.clone(),
+        received: sizes,
+        ..PeerReport::default()
+    }
+}
+
 /// Writes what agents send in a round of each case, with an outcome of a real one.
 pub fn write_of_agents(outcome: &Outcome) {
     let folder = renewed("agent_frames");
@@ -149,6 +171,8 @@ pub fn write_of_agents(outcome: &Outcome) {
         for rank in 0..RANKS {
             let settings = vec![vec![("send_buffer".to_owned(), "4096".to_owned())]];
             for message in [
+                FromAgent::PathOpened(path()),
+                FromAgent::PathTried(vec![path_report()]),
                 FromAgent::Connected(settings),
                 FromAgent::Rows { thread: 0, rows: rows() },
                 FromAgent::Ended { thread: 0, outcome: Box::new(outcome.clone()) },

@@ -249,9 +249,11 @@ pub struct DataPath {
     pub client_mtu_bytes: Option<u32>,
     /// The MTU of the server's interface.
     pub server_mtu_bytes: Option<u32>,
-    /// Why the client cannot connect to the server, in a sentence; `None`: it can.
+    /// Why the client cannot connect to the server, in a sentence; `None`: it can, or no case needs
+    /// it.
     pub tcp: Option<String>,
-    /// Why the server cannot connect to the client, which no case needs; `None`: it can.
+    /// Why the server cannot connect to the client; `None`: it can, or was not tried: no case needs
+    /// it.
     pub tcp_back: Option<String>,
     /// Why datagrams do not pass both ways, in a sentence; `None`: they do.
     pub udp: Option<String>,

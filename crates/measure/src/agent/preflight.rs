@@ -6,7 +6,7 @@ use crate::control::frame;
 use crate::control::protocol::{FromAgent, OpenPath, ToAgent};
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use wiregauge_transport::preflight::{PreflightEnd, STEP};
+use wiregauge_transport::preflight::{POLL_TIMEOUT, PreflightEnd};
 
 /// Serves an end until the controller closes the channel.
 pub(crate) fn serve(
@@ -14,8 +14,8 @@ pub(crate) fn serve(
     control: &Receiver<ToAgent>,
     output: &mut impl io::Write,
 ) -> Result<(), AgentError> {
-    let OpenPath { site, family, device, cookie } = task;
-    let mut end = PreflightEnd::open(&site, family, device, cookie)?;
+    let OpenPath { site, family, device, listens } = task;
+    let mut end = PreflightEnd::open(&site, family, device, listens)?;
     frame::write(output, &FromAgent::PathOpened(end.addresses().clone()))?;
     let mut is_reported = false;
     loop {
@@ -24,7 +24,7 @@ pub(crate) fn serve(
             Ok(_) | Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => return Ok(()),
         }
-        end.step(STEP).map_err(unable("the pre-flight of the data path"))?;
+        end.step(POLL_TIMEOUT).map_err(unable("the pre-flight of the data path"))?;
         if end.is_over() && !is_reported {
             is_reported = true;
             frame::write(output, &FromAgent::PathTried(end.report()))?;

@@ -3,6 +3,15 @@
 use wiregauge_plan::Case;
 use wiregauge_transport::{Rank, Role, Setup, Site, Traffic};
 
+/// Returns the device that the sockets of a rank are bound to: that of its interface, unless it is
+/// connected to a rank on the same host, which is reached by the loopback.
+pub fn device(case: &Case, rank: usize, site: &Site) -> Option<String> {
+    match site {
+        Site::Interface(name) if case.topology.is_alone_on_host(rank) => Some(name.clone()),
+        _ => None,
+    }
+}
+
 /// The set-up of an end of a case.
 pub fn setup(case: &Case, role: Role, cookie: [u8; 32]) -> Setup {
     let profile = case.profile();

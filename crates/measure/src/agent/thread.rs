@@ -9,7 +9,7 @@ use crate::agent::device_stamps::{by_device, read_device};
 use crate::agent::error::{AgentError, unable};
 use crate::agent::execution::{PatternExecution, RoleLoop, ThreadContext};
 use crate::agent::rehearse;
-use crate::agent::setup::setup;
+use crate::agent::setup::{device, setup};
 use crate::control::protocol::*;
 use crate::loops::gate::Gate;
 use crate::loops::schedule::Generator;
@@ -38,7 +38,7 @@ use wiregauge_sample::arena::Arena;
 use wiregauge_sample::recorder::{MessageCounts, Recorder};
 use wiregauge_signal::TimeOfDay;
 use wiregauge_transport::counter::{FinalCounters, moved};
-use wiregauge_transport::{Blob, Rank, Role, Setup, Site};
+use wiregauge_transport::{Blob, Rank, Role, Setup};
 
 /// Between two interrupts of a loop that is to look at its gate: a signal that comes just before a
 /// system call is missed, so it is repeated.
@@ -359,11 +359,7 @@ impl RoleRunner {
         let since = time.local(source.read()).0.max(0.0) as u64;
         let epoch = self.epoch_of_day(time);
         let rank = Rank { number: assignment.rank, ..setup.rank };
-        let is_alone = self.case.topology.is_alone_on_host(assignment.rank as usize);
-        let device = match &site {
-            Site::Interface(name) if is_alone => Some(name.clone()),
-            _ => None,
-        };
+        let device = device(&self.case, assignment.rank as usize, &site);
         let opened = TimeOfDay::from_ns(epoch.wrapping_add(since));
         Setup { site, device, rank, opened, ..setup }
     }

@@ -2,12 +2,11 @@
 //! protocol error of its round, before any figure is made of it. Pure.
 
 use super::protocol::Outcome;
-use std::collections::BTreeSet;
 use wiregauge_host::{Noise, ResourceUse};
 use wiregauge_sample::recorder::{MessageCounts, PoolUse};
 use wiregauge_transport::counter::{CounterValue, FinalCounters};
 use wiregauge_transport::preflight::{
-    ConnectFailure, MAX_SIZES, PeerReport, PreflightAddresses, PreflightPeer,
+    ConnectFailure, PeerReport, PreflightAddresses, PreflightPeer, tried_sizes,
 };
 
 /// Most messages or events of a round: 10^9 a second for three days. Sums of all threads and rounds
@@ -52,24 +51,36 @@ pub fn check_outcome(outcome: &Outcome, overhead: u32) -> Result<(), &'static st
     }
 }
 
-/// Checks the addresses of an end of a pre-flight.
-pub fn check_path(opened: &PreflightAddresses) -> Result<(), &'static str> {
+/// Checks the addresses of an end of a pre-flight, to which others are to connect if it listens.
+pub fn check_path(opened: &PreflightAddresses, listens: bool) -> Result<(), &'static str> {
     let is_named = opened.interface.as_ref().is_none_or(|name| is_short(name));
-    if is_named { Ok(()) } else { Err("reported an interface that no host has") }
+    if !is_named {
+        return Err("reported an interface that no host has");
+    }
+    let has_right_ports = opened.tcp.is_some() == listens;
+    if has_right_ports { Ok(()) } else { Err("reported other ports than it was to open") }
 }
 
-/// Checks how an end has reached these others.
-pub fn check_reports(reports: &[PeerReport], peers: &[PreflightPeer]) -> Result<(), &'static str> {
+/// Checks how an end at these addresses has reached others.
+pub fn check_reports(
+    reports: &[PeerReport],
+    own: &PreflightAddresses,
+    peers: &[PreflightPeer],
+) -> Result<(), &'static str> {
     let are_possible = reports.len() == peers.len()
-        && reports.iter().zip(peers).all(|(report, peer)| is_report_of(report, peer));
+        && reports.iter().zip(peers).all(|(report, peer)| is_report_of(report, own, peer));
     if are_possible { Ok(()) } else { Err("reported more of the data path than was asked") }
 }
 
-fn is_report_of(report: &PeerReport, peer: &PreflightPeer) -> bool {
-    let sizes = [&report.acknowledged, &report.received].map(BTreeSet::len);
-    let texts = [report.unsent.as_ref(), report.tcp.as_ref().and_then(ConnectFailure::text)];
+fn is_report_of(report: &PeerReport, own: &PreflightAddresses, peer: &PreflightPeer) -> bool {
+    let is_tried = report.tcp.is_some() == (peer.needs.tcp && report.refused.is_none());
+    let failure = report.tcp.as_ref().and_then(|tcp| tcp.as_ref().err());
+    let texts =
+        [report.refused.as_ref(), report.unsent.as_ref(), failure.and_then(ConnectFailure::text)];
     report.number == peer.number
-        && sizes.iter().all(|count| *count <= MAX_SIZES)
+        && is_tried
+        && report.acknowledged.is_subset(&tried_sizes(own, &peer.addresses))
+        && report.received.is_subset(&tried_sizes(&peer.addresses, own))
         && texts.into_iter().flatten().all(|text| is_short(text))
 }
 
@@ -127,6 +138,7 @@ mod tests {
     use wiregauge_clock::Ticks;
     use wiregauge_host::Suspension;
     use wiregauge_plan::Ended;
+    use wiregauge_transport::preflight::PathNeeds;
 
     fn outcome(change: impl FnOnce(&mut Outcome)) -> Result<(), &'static str> {
         let mut outcome = Outcome {
@@ -154,29 +166,59 @@ mod tests {
 
     fn opened(interface: String) -> PreflightAddresses {
         let at = "10.0.0.1:9".parse().unwrap();
-        PreflightAddresses { tcp: at, udp: at, interface: Some(interface), mtu_bytes: None }
+        let mtu_bytes = Some(1500);
+        PreflightAddresses { tcp: Some(at), udp: at, interface: Some(interface), mtu_bytes }
     }
 
     fn report(number: u32) -> PeerReport {
-        PeerReport { number, ..PeerReport::default() }
+        PeerReport { number, tcp: Some(Ok(())), ..PeerReport::default() }
     }
 
     #[test]
-    fn a_path_is_reported_for_the_ends_that_were_asked_for() {
-        assert_eq!(check_path(&opened("eth0".into())), Ok(()));
-        assert!(check_path(&opened("x".repeat(2000))).is_err());
-        let peers = [PreflightPeer { number: 3, addresses: opened("eth0".into()) }];
-        assert_eq!(check_reports(&[report(3)], &peers), Ok(()));
-        let many = (0..100).collect();
-        let long = Some(ConnectFailure::Failed("x".repeat(2000)));
+    fn an_end_of_a_path_has_the_ports_that_were_asked_for() {
+        assert_eq!(check_path(&opened("eth0".into()), true), Ok(()));
+        assert!(check_path(&opened("x".repeat(2000)), true).is_err());
+        assert!(check_path(&opened("eth0".into()), false).is_err());
+        let quiet = PreflightAddresses { tcp: None, ..opened("eth0".into()) };
+        assert_eq!(check_path(&quiet, false), Ok(()));
+        assert!(check_path(&quiet, true).is_err());
+    }
+
+    #[test]
+    fn a_path_is_reported_for_the_ends_and_sizes_that_were_asked_for() {
+        let own = opened("eth1".into());
+        let needs = PathNeeds { tcp: true, udp: true };
+        let addresses = PreflightAddresses { mtu_bytes: Some(9000), ..opened("eth0".into()) };
+        let peers = [PreflightPeer { number: 3, addresses, cookie: [7; 32], needs }];
+        let all = PeerReport {
+            acknowledged: [69, 1280, 1500].into(),
+            received: [69, 1280, 1500, 9000].into(),
+            ..report(3)
+        };
+        let refused = Some(String::from("not allowed"));
+        let of_refused = PeerReport { refused: refused.clone(), tcp: None, ..report(3) };
+        for right in [report(3), all, of_refused] {
+            assert_eq!(
+                check_reports(std::slice::from_ref(&right), &own, &peers),
+                Ok(()),
+                "{right:?}"
+            );
+        }
+        let long = Some(Err(ConnectFailure::Failed("x".repeat(2000))));
         for wrong in [
             vec![],
             vec![report(4)],
             vec![report(3), report(3)],
-            vec![PeerReport { received: many, ..report(3) }],
+            vec![PeerReport { received: [1501].into(), ..report(3) }],
+            vec![PeerReport { received: [70_000].into(), ..report(3) }],
+            // It is the other one that has such an interface.
+            vec![PeerReport { acknowledged: [9000].into(), ..report(3) }],
             vec![PeerReport { tcp: long, ..report(3) }],
+            vec![PeerReport { tcp: None, ..report(3) }],
+            vec![PeerReport { refused: refused.clone(), ..report(3) }],
+            vec![PeerReport { refused: Some("x".repeat(2000)), tcp: None, ..report(3) }],
         ] {
-            assert!(check_reports(&wrong, &peers).is_err(), "{wrong:?}");
+            assert!(check_reports(&wrong, &own, &peers).is_err(), "{wrong:?}");
         }
     }
 

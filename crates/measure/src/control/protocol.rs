@@ -80,7 +80,7 @@ pub enum ToAgent {
     Again,
     /// Open an end of the pre-flight of the data path, instead of a round.
     OpenPath(Box<OpenPath>),
-    /// Reach these ends as the end of this number.
+    /// Reach these ends as the end of this number, as far as each path is needed.
     TryPath {
         /// The number of this end.
         number: u32,
@@ -98,8 +98,8 @@ pub struct OpenPath {
     pub family: Option<Family>,
     /// The device that its packets are to use.
     pub device: Option<String>,
-    /// The first bytes of every connection and datagram.
-    pub cookie: [u8; 32],
+    /// Accept connections: others are to connect to it.
+    pub listens: bool,
 }
 
 /// How an agent answers clock exchanges.

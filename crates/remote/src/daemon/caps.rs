@@ -16,6 +16,9 @@ use wiregauge_transport::{Role, TransportKind};
 
 /// How long a session may be idle while no round runs.
 const IDLE: Duration = Duration::from_secs(60);
+/// Longest time for which an end of a pre-flight waits for those of all other hosts, which are
+/// opened 64 at a time, each within the half minute that its greeting may take.
+const OPENING: Duration = Duration::from_secs(600);
 /// Time of a round beside its loop: connecting, and sending the last samples.
 const BESIDE: Duration = Duration::from_secs(30);
 /// Most CPUs that a controller names: a host of Linux has at most 8192.
@@ -167,7 +170,7 @@ impl Caps {
             return Err("an agent daemon uses sample memory of its own".to_string());
         };
         self.check_transport(case.transport)?;
-        let largest = case.transport.descriptor().largest;
+        let largest = case.transport.descriptor().largest_with(&case.settings);
         let within = |most: u64, value: u64| (1..=most).contains(&value);
         let own = case.topology.ranks.get(asked.rank as usize);
         let own = own.filter(|rank| rank.role == asked.role);
@@ -201,6 +204,18 @@ impl Caps {
         ensure!(
             self.transports.contains(&transport),
             "this agent does not allow {transport}: use one of {} (--transports)",
+            names(&self.transports)
+        );
+        Ok(())
+    }
+
+    /// Refuses a pre-flight where no round would take its path.
+    fn check_path(&self) -> Result<(), String> {
+        let mut allowed = self.transports.iter();
+        ensure!(
+            allowed.any(|one| one.descriptor().kernel_path.is_over_ip()),
+            "this agent allows no pre-flight, which tries the paths of sockets over IP: it allows \
+             {} (--transports)",
             names(&self.transports)
         );
         Ok(())
@@ -391,7 +406,10 @@ impl Inspector {
                 ensure!(cpus <= MOST_CPUS, "{cpus} CPUs are more than a host has");
                 self.what = "clocks".into();
             }
-            ToAgent::OpenPath(_) => self.what = "data path".into(),
+            ToAgent::OpenPath(_) => {
+                self.caps.check_path()?;
+                self.what = "data path".into();
+            }
             ToAgent::TryPath { peers, .. } => {
                 let count = peers.len();
                 ensure!(count <= MAX_PEERS, "a pre-flight to {count} ends: at most {MAX_PEERS}");
@@ -415,6 +433,7 @@ impl Inspector {
             SessionState::Running => Some(self.caps.longest_run.duration().saturating_add(BESIDE)),
             // They go on until the controller leaves.
             SessionState::AnsweringClock => None,
+            SessionState::PathOpen => self.caps.idle.map(|_| OPENING),
             _ => self.caps.idle,
         }
     }
@@ -426,6 +445,7 @@ impl Inspector {
                 "the round was ended after {}, the longest that this agent allows (--longest-run)",
                 self.caps.longest_run
             ),
+            SessionState::PathOpen => format!("idle for {} s", OPENING.as_secs()),
             _ => format!("idle for {} s", IDLE.as_secs()),
         }
     }

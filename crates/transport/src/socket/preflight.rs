@@ -5,6 +5,7 @@
 //! too: so a path that loses one direction only shows which.
 
 use super::site;
+use crate::setup::is_same_secret;
 use crate::{Result, SetupError, Site};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{
@@ -20,45 +21,62 @@ use std::time::{Duration, Instant};
 use wiregauge_host::Family;
 
 /// Time for ends to reach each other: a SYN that is lost is sent again after 1 s.
-pub const LIMIT: Duration = Duration::from_millis(2500);
-/// Interval at which datagrams that were not acknowledged are sent again.
-const AGAIN: Duration = Duration::from_millis(100);
+pub const PREFLIGHT_TIMEOUT: Duration = Duration::from_millis(2500);
+/// Interval at which datagrams that were not acknowledged are sent again, and connections that
+/// were closed are made again.
+const RESEND_INTERVAL: Duration = Duration::from_millis(100);
+/// Time for datagrams that no case needs, which show what the path carries: three of each size.
+const UNNEEDED_TIMEOUT: Duration = Duration::from_millis(300);
 /// Longest wait for anything to come, of all ends that one thread drives.
-pub const STEP: Duration = Duration::from_millis(20);
+pub const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 /// Most ends that one tries to reach: as many as a rank may be connected to.
 pub const MAX_PEERS: usize = 1024;
-/// Most connections of others that have not shown the cookie: of more the oldest is dropped.
+/// Most connections of others that have not shown a cookie: of more the oldest is dropped.
 const MAX_WAITING: usize = 256;
-/// Most datagrams that are taken in one step: those that are due go out meanwhile.
-const BATCH: usize = 256;
+/// Most connections that are accepted in one step: fewer than may wait, so that each is read once
+/// at least.
+const MAX_ACCEPTS_PER_STEP: usize = 64;
+/// Most datagrams that are read in one step: those that are due go out meanwhile.
+const MAX_DATAGRAMS_PER_STEP: usize = 256;
 /// The queue of connections to be accepted.
 const BACKLOG: i32 = 1024;
 
 /// Sizes of IP packets that are tried in addition to those of the interfaces: Ethernet's, and the
 /// least that IPv6 demands of a link.
 const SIZES: [u32; 2] = [1500, 1280];
-/// Most sizes that are tried: those two, the smallest, and the MTU of each interface.
-pub const MAX_SIZES: usize = SIZES.len() + 3;
 /// The largest IP packet.
 pub const MAX_PACKET: u32 = 65_535;
 
-const COOKIE: usize = 32;
-const TRIED: u8 = 1;
-const ARRIVED: u8 = 2;
+/// Bytes of the secret of a pair of ends.
+pub const COOKIE: usize = 32;
+/// The first bytes of a connection, in each direction: the number of the sender, and the cookie.
+const HELLO: usize = 4 + COOKIE;
+/// The kinds of datagrams.
+const PROBE: u8 = 1;
+const ACK: u8 = 2;
 /// Bytes of a datagram without its padding: cookie, kind, number of the sender, size.
 const HEAD: usize = COOKIE + 1 + 4 + 4;
 
 /// The addresses of an end, for others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreflightAddresses {
-    /// The address that accepts connections.
-    pub tcp: SocketAddr,
+    /// The address that accepts connections; `None`: nobody is to connect.
+    pub tcp: Option<SocketAddr>,
     /// The address that receives datagrams.
     pub udp: SocketAddr,
     /// The network interface, where that is known.
     pub interface: Option<String>,
     /// The MTU of that interface in bytes.
     pub mtu_bytes: Option<u32>,
+}
+
+/// Requirements of an end on its path to another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathNeeds {
+    /// A connection to the other one: else none is tried.
+    pub tcp: bool,
+    /// Datagrams in both directions: else they are tried for a short time, to learn the MTU.
+    pub udp: bool,
 }
 
 /// An end that another one is to reach.
@@ -68,15 +86,21 @@ pub struct PreflightPeer {
     pub number: u32,
     /// The addresses of the end.
     pub addresses: PreflightAddresses,
+    /// The secret that only these two ends and their controller know.
+    pub cookie: [u8; COOKIE],
+    /// What the path to it must carry.
+    pub needs: PathNeeds,
 }
 
-/// The results of one end towards another.
+/// Results of one end towards another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeerReport {
     /// The number of the other one.
     pub number: u32,
-    /// The reason for which no connection was made; `None`: one was.
-    pub tcp: Option<ConnectFailure>,
+    /// The reason for which the daemon of this end does not let it send anything to the other.
+    pub refused: Option<String>,
+    /// The result of the connection to the other; `None`: none was tried.
+    pub tcp: Option<Result<(), ConnectFailure>>,
     /// Sizes of IP packets to it that it has acknowledged, in bytes.
     pub acknowledged: BTreeSet<u32>,
     /// Sizes of IP packets of the other one that came here, in bytes.
@@ -92,6 +116,8 @@ pub enum ConnectFailure {
     Silent,
     /// The other end, or something on the way, refused it.
     Refused,
+    /// It was closed each time before anything came back.
+    Closed,
     /// The kernel has no way there, or another error.
     Failed(String),
     /// Another program answered, without the cookie.
@@ -103,7 +129,10 @@ impl ConnectFailure {
     pub fn text(&self) -> Option<&String> {
         match self {
             ConnectFailure::Failed(text) => Some(text),
-            ConnectFailure::Silent | ConnectFailure::Refused | ConnectFailure::Foreign => None,
+            ConnectFailure::Silent
+            | ConnectFailure::Refused
+            | ConnectFailure::Closed
+            | ConnectFailure::Foreign => None,
         }
     }
 }
@@ -116,65 +145,116 @@ fn headers(own: SocketAddr) -> u32 {
     }
 }
 
-/// Returns the sizes of IP packets that an end tries to send, in bytes: the smallest that holds
-/// what a datagram begins with, and those up to what its interface carries.
-fn sizes(own: SocketAddr, mtu: Option<u32>, other: Option<u32>) -> BTreeSet<u32> {
-    let mtu = mtu.unwrap_or(SIZES[0]).min(MAX_PACKET);
-    let both = other.map(|other| other.min(mtu));
+/// Returns the sizes of IP packets that an end tries to send to another, in bytes: the smallest
+/// that holds what a datagram begins with, and those up to what its interface carries.
+pub fn tried_sizes(own: &PreflightAddresses, other: &PreflightAddresses) -> BTreeSet<u32> {
+    let mtu = own.mtu_bytes.unwrap_or(SIZES[0]).min(MAX_PACKET);
+    let both = other.mtu_bytes.map(|other| other.min(mtu));
     let tried = SIZES.into_iter().filter(|size| *size < mtu).chain([mtu]).chain(both);
-    let smallest = headers(own) + HEAD as u32;
+    let smallest = headers(own.udp) + HEAD as u32;
     tried.filter(|size| *size > smallest).chain([smallest]).collect()
+}
+
+/// Returns true for the same address and port. The scope of a link-local address is each host's
+/// own, and is lost on the control channel.
+fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
+    one.ip() == other.ip() && one.port() == other.port()
+}
+
+/// The first bytes of a connection.
+struct Hello {
+    number: u32,
+    cookie: [u8; COOKIE],
+}
+
+impl Hello {
+    fn to_bytes(&self) -> [u8; HELLO] {
+        let mut bytes = [0; HELLO];
+        let (number, cookie) = bytes.split_at_mut(4);
+        number.copy_from_slice(&self.number.to_le_bytes());
+        cookie.copy_from_slice(&self.cookie);
+        bytes
+    }
+
+    fn read(bytes: &[u8; HELLO]) -> Hello {
+        let mut number = [0; 4];
+        let mut cookie = [0; COOKIE];
+        number.copy_from_slice(&bytes[..4]);
+        cookie.copy_from_slice(&bytes[4..]);
+        Hello { number: u32::from_le_bytes(number), cookie }
+    }
 }
 
 /// An outgoing connection.
 enum Dialing {
+    /// No case needs one, or the daemon does not allow it.
+    Unneeded,
+    /// It was closed before anything came, and is tried again then: a listener whose queue is full
+    /// of strangers drops the oldest.
+    Closed(Instant),
     /// The kernel connects.
     Connecting(Socket),
-    /// It stands, and the cookie is awaited.
-    Standing(Socket, Vec<u8>),
+    /// It is connected, and the cookie is awaited.
+    AwaitingCookie(Socket, Vec<u8>),
     /// It is decided.
-    Over(Option<ConnectFailure>),
+    Done(Result<(), ConnectFailure>),
 }
 
 /// Another end, and how far it was reached.
 struct Attempt {
     number: u32,
+    cookie: [u8; COOKIE],
+    needs: PathNeeds,
+    refused: Option<String>,
+    tcp: Option<SocketAddr>,
     udp: SocketAddr,
     dialing: Dialing,
+    was_closed: bool,
     due: BTreeSet<u32>,
     acknowledged: BTreeSet<u32>,
+    /// Sizes that the other one tries, and those of them that came.
+    expected: BTreeSet<u32>,
+    received: BTreeSet<u32>,
     unsent: Option<String>,
 }
 
-/// A connection of somebody who has not shown the whole cookie.
-struct Caller {
+/// A connection of somebody who has not shown all of its first bytes.
+struct Unauthenticated {
     socket: Socket,
     shown: Vec<u8>,
 }
 
-/// One end of a pre-flight: it can be reached while [`PreflightEnd::step`] is called, and tries to
-/// reach others from [`PreflightEnd::begin`] on.
+/// When attempts end.
+struct Times {
+    deadline: Instant,
+    /// For datagrams that nobody needs.
+    unneeded_deadline: Instant,
+    /// When datagrams are sent again.
+    next_send: Instant,
+}
+
+/// One end of a pre-flight: from [`PreflightEnd::begin`] on it can be reached while
+/// [`PreflightEnd::step`] is called, and tries to reach others. What comes before waits in its
+/// sockets.
 pub struct PreflightEnd {
-    cookie: [u8; COOKIE],
     own: SocketAddr,
     addresses: PreflightAddresses,
     device: Option<String>,
-    listener: Socket,
+    listener: Option<Socket>,
     datagrams: UdpSocket,
-    callers: VecDeque<Caller>,
+    waiting: VecDeque<Unauthenticated>,
     number: u32,
     attempts: Vec<Attempt>,
-    /// Sizes of packets that came, each with the number of its sender.
-    received: BTreeSet<(u32, u32)>,
-    /// When attempts end, and when datagrams are sent again.
-    times: Option<(Instant, Instant)>,
+    /// `None`: it has not begun.
+    times: Option<Times>,
 }
 
 /// Tried when a socket of a pre-flight is made.
 const WHAT: &str = "opening the pre-flight of the data path";
 
 impl PreflightEnd {
-    /// Opens an end at a site; with a device its packets leave by that.
+    /// Opens an end at a site, which accepts connections if it listens; with a device its packets
+    /// leave by that.
     ///
     /// # Errors
     /// There is no such address, a daemon does not allow it, or no port is free.
@@ -182,33 +262,31 @@ impl PreflightEnd {
         site: &Site,
         family: Option<Family>,
         device: Option<String>,
-        cookie: [u8; COOKIE],
+        listens: bool,
     ) -> Result<PreflightEnd> {
+        // Each of its peers is a connection.
+        wiregauge_host::allow_descriptors();
         let own = site::address(site, family)?;
-        let listener = bound_within_limits(own, Type::STREAM, device.as_deref())?;
-        listener.listen(BACKLOG).map_err(SetupError::system(WHAT))?;
-        let datagrams = bound_within_limits(own, Type::DGRAM, device.as_deref())?;
-        let datagrams = UdpSocket::from(datagrams);
+        let named = device.as_deref();
+        let listener = listens.then(|| opened(own, Type::STREAM, named)).transpose()?;
+        let datagrams = UdpSocket::from(opened(own, Type::DGRAM, named)?);
         forbid_fragments(&datagrams, own).map_err(SetupError::system(WHAT))?;
         let interface = wiregauge_host::interface_with(own.ip());
         let addresses = PreflightAddresses {
-            tcp: local(&listener)?,
+            tcp: listener.as_ref().map(local_address).transpose()?,
             udp: datagrams.local_addr().map_err(SetupError::system(WHAT))?,
             mtu_bytes: interface.as_ref().and_then(|one| one.mtu_bytes),
             interface: interface.map(|one| one.name),
         };
-        let (callers, attempts, received) = Default::default();
         Ok(PreflightEnd {
-            cookie,
             own,
             addresses,
             device,
             listener,
             datagrams,
-            callers,
+            waiting: VecDeque::new(),
             number: 0,
-            attempts,
-            received,
+            attempts: Vec::new(),
             times: None,
         })
     }
@@ -218,10 +296,11 @@ impl PreflightEnd {
         &self.addresses
     }
 
-    /// Begins to reach others, as the end of this number.
+    /// Begins to reach others, as the end of this number. One that the daemon does not allow is
+    /// reported as refused; it may connect by another address.
     ///
     /// # Errors
-    /// There are too many, or the daemon does not allow one of them.
+    /// There are too many.
     pub fn begin(&mut self, number: u32, peers: &[PreflightPeer]) -> Result<()> {
         ensure!(
             peers.len() <= MAX_PEERS && self.times.is_none(),
@@ -230,50 +309,54 @@ impl PreflightEnd {
                 peers.len()
             ))
         );
-        wiregauge_host::allow_descriptors();
         self.number = number;
-        for peer in peers {
-            let tcp = site::towards(peer.addresses.tcp, self.own)?;
-            let udp = site::towards(peer.addresses.udp, self.own)?;
-            self.attempts.push(Attempt {
-                number: peer.number,
-                udp,
-                dialing: self.dial(tcp),
-                due: sizes(self.own, self.addresses.mtu_bytes, peer.addresses.mtu_bytes),
-                acknowledged: BTreeSet::new(),
-                unsent: None,
-            });
-        }
+        self.attempts = peers.iter().map(|peer| self.attempt(peer)).collect();
         let now = Instant::now();
-        self.times = Some((now + LIMIT, now));
+        self.times = Some(Times {
+            deadline: now + PREFLIGHT_TIMEOUT,
+            unneeded_deadline: now + UNNEEDED_TIMEOUT,
+            next_send: now,
+        });
         Ok(())
     }
 
-    /// Returns true if all attempts are decided, or their time is over.
+    /// Begins to reach one.
+    fn attempt(&self, peer: &PreflightPeer) -> Attempt {
+        let PreflightPeer { number, addresses, cookie, needs } = peer;
+        let tcp = addresses.tcp.filter(|_| needs.tcp);
+        let tcp = tcp.map(|tcp| site::towards(tcp, self.own)).transpose();
+        let udp = site::towards(addresses.udp, self.own);
+        let refused = tcp.as_ref().err().or(udp.as_ref().err()).map(ToString::to_string);
+        let tcp = tcp.unwrap_or_default().filter(|_| refused.is_none());
+        Attempt {
+            number: *number,
+            cookie: *cookie,
+            needs: *needs,
+            refused,
+            tcp,
+            udp: udp.unwrap_or(addresses.udp),
+            dialing: tcp.map_or(Dialing::Unneeded, |to| self.dial(to)),
+            was_closed: false,
+            due: tried_sizes(&self.addresses, addresses),
+            acknowledged: BTreeSet::new(),
+            expected: tried_sizes(addresses, &self.addresses),
+            received: BTreeSet::new(),
+            unsent: None,
+        }
+    }
+
+    /// Returns true if all that is needed is decided, or the time for it is over.
     pub fn is_over(&self) -> bool {
-        let is_late = self.times.is_some_and(|(end, _)| Instant::now() >= end);
-        is_late || (self.times.is_some() && self.attempts.iter().all(Attempt::is_decided))
+        let now = Instant::now();
+        self.times.as_ref().is_some_and(|times| {
+            let are_awaited = now < times.unneeded_deadline;
+            now >= times.deadline || self.attempts.iter().all(|one| one.is_decided(are_awaited))
+        })
     }
 
     /// Returns how far each of the others was reached.
     pub fn report(&self) -> Vec<PeerReport> {
-        let attempts = self.attempts.iter();
-        attempts
-            .map(|attempt| PeerReport {
-                number: attempt.number,
-                tcp: match &attempt.dialing {
-                    Dialing::Over(failure) => failure.clone(),
-                    Dialing::Connecting(_) | Dialing::Standing(..) => Some(ConnectFailure::Silent),
-                },
-                acknowledged: attempt.acknowledged.clone(),
-                received: self.received_from(attempt.number),
-                unsent: attempt.unsent.clone(),
-            })
-            .collect()
-    }
-
-    fn received_from(&self, number: u32) -> BTreeSet<u32> {
-        self.received.range((number, 0)..=(number, u32::MAX)).map(|(_, size)| *size).collect()
+        self.attempts.iter().map(Attempt::report).collect()
     }
 
     /// Sends what is due, waits at most this long for what comes, and handles it.
@@ -283,34 +366,38 @@ impl PreflightEnd {
     pub fn step(&mut self, wait: Duration) -> io::Result<()> {
         self.send_due();
         self.wait_for_any(wait)?;
+        if self.times.is_none() {
+            return Ok(());
+        }
         self.accept();
-        self.callers = std::mem::take(&mut self.callers)
-            .into_iter()
-            .filter_map(|caller| caller.answered(&self.cookie))
-            .collect();
-        for attempt in &mut self.attempts {
-            let before = std::mem::replace(&mut attempt.dialing, Dialing::Over(None));
-            attempt.dialing = before.gone_on(&self.cookie);
+        self.read_waiting();
+        for number in 0..self.attempts.len() {
+            self.advance(number);
         }
         self.receive();
         Ok(())
     }
 
+    /// Waits for anything that is handled now: before it begins that is nothing.
     fn wait_for_any(&self, wait: Duration) -> io::Result<()> {
-        let mut polled = vec![
-            PollFd::new(&self.listener, PollFlags::IN),
-            PollFd::new(&self.datagrams, PollFlags::IN),
-        ];
-        polled.extend(self.callers.iter().map(|one| PollFd::new(&one.socket, PollFlags::IN)));
+        let mut polled = Vec::new();
+        if self.times.is_some() {
+            let listener = self.listener.iter().map(|one| PollFd::new(one, PollFlags::IN));
+            polled.extend(listener);
+            polled.push(PollFd::new(&self.datagrams, PollFlags::IN));
+        }
+        polled.extend(self.waiting.iter().map(|one| PollFd::new(&one.socket, PollFlags::IN)));
         for attempt in &self.attempts {
             match &attempt.dialing {
                 Dialing::Connecting(socket) => polled.push(PollFd::new(socket, PollFlags::OUT)),
-                Dialing::Standing(socket, _) => polled.push(PollFd::new(socket, PollFlags::IN)),
-                Dialing::Over(_) => {}
+                Dialing::AwaitingCookie(socket, _) => {
+                    polled.push(PollFd::new(socket, PollFlags::IN));
+                }
+                Dialing::Unneeded | Dialing::Closed(_) | Dialing::Done(_) => {}
             }
         }
-        let limit = Timespec { tv_sec: 0, tv_nsec: wait.min(STEP).as_nanos() as i64 };
-        match poll(&mut polled, Some(&limit)) {
+        let limit = wait.min(POLL_TIMEOUT).as_nanos() as i64;
+        match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: limit })) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -333,34 +420,78 @@ impl PreflightEnd {
                     _ => Ok(socket),
                 }
             });
-        begun.map_or_else(|error| Dialing::Over(Some(failure(&error))), Dialing::Connecting)
+        begun.map_or_else(|error| Dialing::Done(Err(failure(&error))), Dialing::Connecting)
+    }
+
+    /// Goes on with a connection; one that was closed is made again.
+    fn advance(&mut self, number: usize) {
+        let attempt = &mut self.attempts[number];
+        let before = std::mem::replace(&mut attempt.dialing, Dialing::Unneeded);
+        let own = Hello { number: self.number, cookie: attempt.cookie };
+        let expected = Hello { number: attempt.number, cookie: attempt.cookie };
+        let after = before.advance(&own.to_bytes(), &expected.to_bytes());
+        attempt.was_closed |= matches!(after, Dialing::Closed(_));
+        let next = match (&after, attempt.tcp) {
+            (Dialing::Closed(at), Some(to)) if Instant::now() >= *at => self.dial(to),
+            _ => after,
+        };
+        self.attempts[number].dialing = next;
     }
 
     fn accept(&mut self) {
-        for _ in 0..MAX_WAITING {
-            let Ok((socket, from)) = self.listener.accept() else { return };
+        let Some(listener) = &self.listener else { return };
+        for _ in 0..MAX_ACCEPTS_PER_STEP {
+            let Ok((socket, from)) = listener.accept() else { return };
             let is_peer = from.as_socket().is_some_and(|from| site::is_peer(from.ip()));
             if !is_peer || socket.set_nonblocking(true).is_err() {
                 continue;
             }
-            if self.callers.len() == MAX_WAITING {
-                self.callers.pop_front();
+            if self.waiting.len() == MAX_WAITING {
+                self.waiting.pop_front();
             }
-            self.callers.push_back(Caller { socket, shown: Vec::with_capacity(COOKIE) });
+            self.waiting.push_back(Unauthenticated { socket, shown: Vec::with_capacity(HELLO) });
         }
+    }
+
+    /// Reads what connections have shown, and answers those of peers. Anybody else is dropped once
+    /// all of the first bytes are there, and not before: it learns nothing of a single one.
+    fn read_waiting(&mut self) {
+        for mut one in std::mem::take(&mut self.waiting) {
+            let is_open = read_up_to(&one.socket, &mut one.shown).is_ok();
+            match one.shown.first_chunk() {
+                Some(shown) => {
+                    if let Some(answer) = self.answer(&Hello::read(shown)) {
+                        // So few bytes fit the buffer of a new connection.
+                        let _ = (&one.socket).write_all(&answer.to_bytes());
+                    }
+                }
+                None if is_open => self.waiting.push_back(one),
+                None => {}
+            }
+        }
+    }
+
+    /// Returns the answer to a peer that shows the cookie of the pair.
+    fn answer(&self, shown: &Hello) -> Option<Hello> {
+        let attempt = self.attempts.iter().find(|one| one.number == shown.number)?;
+        is_same_secret(&shown.cookie, &attempt.cookie)
+            .then_some(Hello { number: self.number, cookie: attempt.cookie })
     }
 
     /// Sends each datagram that was not acknowledged, where it is time for that.
     fn send_due(&mut self) {
         let now = Instant::now();
-        let Some((end, again)) = &mut self.times else { return };
-        if now < *again || now >= *end {
+        let Some(times) = &mut self.times else { return };
+        if now < times.next_send || now >= times.deadline {
             return;
         }
-        *again = now + AGAIN;
-        for attempt in &mut self.attempts {
+        times.next_send = now + RESEND_INTERVAL;
+        for attempt in self.attempts.iter_mut().filter(|one| one.refused.is_none()) {
             for size in attempt.due.difference(&attempt.acknowledged) {
-                let datagram = datagram(&self.cookie, TRIED, self.number, *size, self.own);
+                let head = DatagramHead { kind: PROBE, number: self.number, size: *size };
+                let payload = size.saturating_sub(headers(self.own)) as usize;
+                let mut datagram = head.to_bytes(&attempt.cookie);
+                datagram.resize(payload.max(HEAD), 0);
                 match self.datagrams.send_to(&datagram, attempt.udp) {
                     Ok(_) => {}
                     // An answer of ICMP to an earlier one, or a full queue: it is sent again.
@@ -372,11 +503,10 @@ impl PreflightEnd {
 
     fn receive(&mut self) {
         let mut buffer = vec![0; MAX_PACKET as usize];
-        for _ in 0..BATCH {
+        for _ in 0..MAX_DATAGRAMS_PER_STEP {
             match self.datagrams.recv_from(&mut buffer) {
                 Ok((length, from)) if site::is_peer(from.ip()) => {
-                    let head = &buffer[..length.min(HEAD)];
-                    self.handle_datagram(head, length, from);
+                    self.handle_datagram(&buffer[..length], from);
                 }
                 Ok(_) => {}
                 // What ICMP has told of an earlier one.
@@ -386,28 +516,29 @@ impl PreflightEnd {
         }
     }
 
-    /// Notes a datagram, and acknowledges it where it is not an acknowledgement itself.
-    fn handle_datagram(&mut self, head: &[u8], length: usize, from: SocketAddr) {
-        let Some(DatagramHead { kind, number, size }) = DatagramHead::read(&self.cookie, head)
-        else {
-            return;
-        };
+    /// Notes a datagram of a peer, and acknowledges it where it is not an acknowledgement itself.
+    /// Rounds connect their sockets to the address of the peer, so from any other nothing is taken.
+    fn handle_datagram(&mut self, datagram: &[u8], from: SocketAddr) {
+        let Some((cookie, head)) = DatagramHead::read(datagram) else { return };
+        let mut attempts = self.attempts.iter_mut();
+        let sender = attempts.find(|one| {
+            one.number == head.number
+                && is_same_port(one.udp, from)
+                && is_same_secret(cookie, &one.cookie)
+        });
+        let Some(attempt) = sender else { return };
+        let DatagramHead { kind, size, .. } = head;
+        // One that was cut on its way is none of that size.
+        let is_whole = datagram.len() + headers(self.own) as usize == size as usize;
         match kind {
-            // One that was cut on its way is none of that size.
-            TRIED if length + headers(self.own) as usize == size as usize => {
-                if self.received.len() < MAX_PEERS * MAX_SIZES {
-                    self.received.insert((number, size));
-                }
-                let mut answer = datagram(&self.cookie, ARRIVED, self.number, size, self.own);
-                answer.truncate(HEAD);
+            PROBE if is_whole && attempt.expected.contains(&size) => {
+                attempt.received.insert(size);
+                let answer = DatagramHead { kind: ACK, number: self.number, size };
                 // It is tried again until it is acknowledged.
-                let _ = self.datagrams.send_to(&answer, from);
+                let _ = self.datagrams.send_to(&answer.to_bytes(&attempt.cookie), from);
             }
-            ARRIVED => {
-                let attempts = self.attempts.iter_mut();
-                for attempt in attempts.filter(|one| one.udp == from && one.due.contains(&size)) {
-                    attempt.acknowledged.insert(size);
-                }
+            ACK if attempt.due.contains(&size) => {
+                attempt.acknowledged.insert(size);
             }
             _ => {}
         }
@@ -415,59 +546,80 @@ impl PreflightEnd {
 }
 
 impl Attempt {
-    fn is_decided(&self) -> bool {
-        matches!(self.dialing, Dialing::Over(_)) && self.due.is_subset(&self.acknowledged)
+    /// Returns true if nothing more is awaited; datagrams that nobody needs only if they are said
+    /// to be.
+    fn is_decided(&self, unneeded_are_awaited: bool) -> bool {
+        let are_awaited = self.needs.udp || unneeded_are_awaited;
+        let has_datagrams =
+            !are_awaited || self.refused.is_some() || self.due.is_subset(&self.acknowledged);
+        matches!(self.dialing, Dialing::Done(_) | Dialing::Unneeded) && has_datagrams
     }
-}
 
-impl Caller {
-    /// Reads what it shows, and shows the cookie back; `None` once it is served or is nobody.
-    fn answered(mut self, cookie: &[u8; COOKIE]) -> Option<Caller> {
-        read_up_to(&self.socket, &mut self.shown).ok()?;
-        if self.shown.len() < COOKIE && cookie.starts_with(&self.shown) {
-            return Some(self);
+    fn report(&self) -> PeerReport {
+        PeerReport {
+            number: self.number,
+            refused: self.refused.clone(),
+            tcp: match &self.dialing {
+                Dialing::Unneeded => None,
+                Dialing::Done(result) => Some(result.clone()),
+                _ if self.was_closed => Some(Err(ConnectFailure::Closed)),
+                Dialing::Closed(_) | Dialing::Connecting(_) | Dialing::AwaitingCookie(..) => {
+                    Some(Err(ConnectFailure::Silent))
+                }
+            },
+            acknowledged: self.acknowledged.clone(),
+            received: self.received.clone(),
+            unsent: self.unsent.clone(),
         }
-        if self.shown == cookie {
-            // So few bytes fit the buffer of a new connection.
-            let _ = (&self.socket).write_all(cookie);
-        }
-        None
     }
 }
 
 impl Dialing {
     /// Returns the state after what the socket has to say.
-    fn gone_on(self, cookie: &[u8; COOKIE]) -> Dialing {
+    fn advance(self, own: &[u8; HELLO], expected: &[u8; HELLO]) -> Dialing {
         match self {
             Dialing::Connecting(socket) => match is_connected(&socket) {
                 Ok(false) => Dialing::Connecting(socket),
-                Ok(true) => match (&socket).write_all(cookie) {
-                    Ok(()) => Dialing::Standing(socket, Vec::with_capacity(COOKIE)),
-                    Err(error) => Dialing::Over(Some(failure(&error))),
+                Ok(true) => match (&socket).write_all(own) {
+                    Ok(()) => Dialing::AwaitingCookie(socket, Vec::with_capacity(HELLO)),
+                    Err(error) => Dialing::broken(&error),
                 },
-                Err(error) => Dialing::Over(Some(failure(&error))),
+                Err(error) => Dialing::Done(Err(failure(&error))),
             },
-            Dialing::Standing(socket, mut shown) => match read_up_to(&socket, &mut shown) {
-                _ if shown == cookie => Dialing::Over(None),
-                Ok(()) if cookie.starts_with(&shown) => Dialing::Standing(socket, shown),
-                Ok(()) => Dialing::Over(Some(ConnectFailure::Foreign)),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    Dialing::Over(Some(ConnectFailure::Foreign))
+            Dialing::AwaitingCookie(socket, mut shown) => {
+                let read = read_up_to(&socket, &mut shown);
+                // The other end has been shown the cookie: there is nothing to hide from it.
+                match read {
+                    _ if shown == expected => Dialing::Done(Ok(())),
+                    _ if !expected.starts_with(&shown) => {
+                        Dialing::Done(Err(ConnectFailure::Foreign))
+                    }
+                    Ok(()) => Dialing::AwaitingCookie(socket, shown),
+                    Err(error) => Dialing::broken(&error),
                 }
-                Err(error) => Dialing::Over(Some(failure(&error))),
-            },
-            over => over,
+            }
+            decided => decided,
+        }
+    }
+
+    /// Returns the state of a connection that broke before the cookie came.
+    fn broken(error: &io::Error) -> Dialing {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe => Dialing::Closed(Instant::now() + RESEND_INTERVAL),
+            _ => Dialing::Done(Err(failure(error))),
         }
     }
 }
 
-/// Reads what is there, up to the length of a cookie.
+/// Reads what is there, up to the length of the first bytes.
 ///
 /// # Errors
 /// The connection is closed or broken.
 fn read_up_to(socket: &Socket, shown: &mut Vec<u8>) -> io::Result<()> {
-    let mut bytes = [0; COOKIE];
-    let most = COOKIE.saturating_sub(shown.len());
+    let mut bytes = [0; HELLO];
+    let most = HELLO.saturating_sub(shown.len());
     let mut socket = socket;
     match socket.read(&mut bytes[..most]) {
         Ok(0) if most > 0 => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -505,9 +657,19 @@ fn failure(error: &io::Error) -> ConnectFailure {
     }
 }
 
-/// Returns the same at a port that is allowed here and free.
-fn bound_within_limits(own: SocketAddr, kind: Type, device: Option<&str>) -> Result<Socket> {
-    site::bind(own, |at| bound(at, kind, device)).map_err(SetupError::system(WHAT))
+/// Returns a socket that others can reach at a port that is allowed here and free.
+fn opened(own: SocketAddr, kind: Type, device: Option<&str>) -> Result<Socket> {
+    site::bind(own, |at| opened_at(at, kind, device)).map_err(SetupError::system(WHAT))
+}
+
+/// Returns a socket that others can reach at an address. Two sockets may bind one port for
+/// connections, but only one may listen: so it listens before that port is taken to be free.
+fn opened_at(at: SocketAddr, kind: Type, device: Option<&str>) -> io::Result<Socket> {
+    let socket = bound(at, kind, device)?;
+    if kind == Type::STREAM {
+        socket.listen(BACKLOG)?;
+    }
+    Ok(socket)
 }
 
 /// Returns a socket that does not block, bound to an address and a device.
@@ -532,24 +694,12 @@ fn forbid_fragments(socket: &UdpSocket, own: SocketAddr) -> io::Result<()> {
     Ok(done?)
 }
 
-fn local(socket: &Socket) -> Result<SocketAddr> {
+fn local_address(socket: &Socket) -> Result<SocketAddr> {
     let address = socket.local_addr().map_err(SetupError::system(WHAT))?;
     address.as_socket().ok_or(SetupError::Address)
 }
 
-/// Returns a datagram whose IP packet has this size.
-fn datagram(cookie: &[u8; COOKIE], kind: u8, number: u32, size: u32, own: SocketAddr) -> Vec<u8> {
-    let payload = size.saturating_sub(headers(own)) as usize;
-    let mut bytes = Vec::with_capacity(payload.max(HEAD));
-    bytes.extend_from_slice(cookie);
-    bytes.push(kind);
-    bytes.extend_from_slice(&number.to_le_bytes());
-    bytes.extend_from_slice(&size.to_le_bytes());
-    bytes.resize(payload.max(HEAD), 0);
-    bytes
-}
-
-/// The first bytes of a datagram.
+/// The first bytes of a datagram, but for the cookie.
 struct DatagramHead {
     kind: u8,
     number: u32,
@@ -557,111 +707,23 @@ struct DatagramHead {
 }
 
 impl DatagramHead {
-    /// Reads that of a datagram of this run.
-    fn read(cookie: &[u8; COOKIE], bytes: &[u8]) -> Option<DatagramHead> {
-        let own = bytes.strip_prefix(cookie)?;
+    fn to_bytes(&self, cookie: &[u8; COOKIE]) -> Vec<u8> {
+        let mut bytes = cookie.to_vec();
+        bytes.push(self.kind);
+        bytes.extend_from_slice(&self.number.to_le_bytes());
+        bytes.extend_from_slice(&self.size.to_le_bytes());
+        bytes
+    }
+
+    /// Reads that of a datagram, and the cookie that it shows.
+    fn read(bytes: &[u8]) -> Option<(&[u8], DatagramHead)> {
+        let (cookie, own) = bytes.split_at_checked(COOKIE)?;
         let (&kind, numbers) = own.split_first()?;
         let number = u32::from_le_bytes(numbers.get(..4)?.try_into().ok()?);
         let size = u32::from_le_bytes(numbers.get(4..8)?.try_into().ok()?);
-        Some(DatagramHead { kind, number, size })
+        Some((cookie, DatagramHead { kind, number, size }))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wiregauge_test_support::bounded::Bound;
-
-    fn end() -> PreflightEnd {
-        PreflightEnd::open(&Site::Loopback, None, None, [7; 32]).unwrap()
-    }
-
-    fn run(ends: &mut [&mut PreflightEnd]) {
-        while !ends.iter().filter(|end| end.times.is_some()).all(|end| end.is_over()) {
-            ends.iter_mut().for_each(|end| end.step(STEP).unwrap());
-        }
-    }
-
-    fn peer(number: u32, end: &PreflightEnd) -> PreflightPeer {
-        PreflightPeer { number, addresses: end.addresses().clone() }
-    }
-
-    #[test]
-    fn two_ends_that_reach_each_other_say_so_for_each_size() {
-        let _bound = Bound::new();
-        let mut one = end();
-        let mut other = end();
-        let of_one = peer(4, &one);
-        let of_other = peer(9, &other);
-        one.begin(4, &[of_other]).unwrap();
-        other.begin(9, &[of_one]).unwrap();
-        run(&mut [&mut one, &mut other]);
-        let mtu = one.addresses().mtu_bytes.unwrap().min(MAX_PACKET);
-        let sizes = BTreeSet::from([28 + HEAD as u32, 1280, 1500, mtu]);
-        for (end, number) in [(&one, 9), (&other, 4)] {
-            let report = &end.report()[0];
-            assert_eq!((report.number, &report.tcp, &report.unsent), (number, &None, &None));
-            assert_eq!((&report.acknowledged, &report.received), (&sizes, &sizes));
-        }
-    }
-
-    #[test]
-    fn what_is_refused_foreign_or_silent_is_told_apart() {
-        let _bound = Bound::new();
-        let closed = peer(1, &end());
-        // It accepts, and shows what nobody has asked for.
-        let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = foreign.local_addr().unwrap();
-        let stranger = std::thread::spawn(move || {
-            let (mut stream, _) = foreign.accept().unwrap();
-            stream.write_all(b"SSH-2.0").unwrap();
-        });
-        let addresses = PreflightAddresses { tcp: at, ..closed.addresses.clone() };
-        let mut one = end();
-        one.begin(0, &[closed, PreflightPeer { number: 2, addresses }]).unwrap();
-        run(&mut [&mut one]);
-        stranger.join().unwrap();
-        let report = one.report();
-        assert_eq!(report[0].tcp, Some(ConnectFailure::Refused));
-        assert_eq!(report[1].tcp, Some(ConnectFailure::Foreign));
-        assert!(report.iter().all(|one| one.acknowledged.is_empty() && one.received.is_empty()));
-    }
-
-    #[test]
-    fn strangers_at_the_ports_change_nothing() {
-        let _bound = Bound::new();
-        let mut one = end();
-        let mut other = end();
-        let silent: Vec<_> = (0..MAX_WAITING + 10)
-            .map(|_| std::net::TcpStream::connect(other.addresses().tcp))
-            .collect();
-        let noise = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let wrong = datagram(&[8; 32], TRIED, 0, 500, one.own);
-        let cut = &datagram(&[7; 32], TRIED, 0, 500, one.own)[..HEAD];
-        for bytes in [&b""[..], b"x", &wrong, cut] {
-            noise.send_to(bytes, other.addresses().udp).unwrap();
-        }
-        let of_other = peer(1, &other);
-        one.begin(0, &[of_other]).unwrap();
-        run(&mut [&mut one, &mut other]);
-        assert_eq!(one.report()[0].tcp, None);
-        assert!(!other.received.contains(&(0, 500)));
-        drop(silent);
-    }
-
-    #[test]
-    fn sizes_go_up_to_what_the_interface_carries() {
-        let v4: SocketAddr = "10.0.0.1:0".parse().unwrap();
-        let v6: SocketAddr = "[fd00::1]:0".parse().unwrap();
-        for (own, mtu, other, tried) in [
-            (v4, Some(9000), Some(1500), &[69, 1280, 1500, 9000][..]),
-            (v4, Some(9000), Some(4000), &[69, 1280, 1500, 4000, 9000]),
-            (v6, Some(1280), Some(9000), &[89, 1280]),
-            (v4, None, None, &[69, 1280, 1500]),
-            (v4, Some(65_536), Some(65_536), &[69, 1280, 1500, 65_535]),
-            (v4, Some(68), None, &[69]),
-        ] {
-            assert_eq!(Vec::from_iter(sizes(own, mtu, other)), tried, "{mtu:?} {other:?}");
-        }
-    }
-}
+mod tests;

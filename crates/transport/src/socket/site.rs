@@ -25,14 +25,16 @@ pub fn address(site: &Site, family: Option<Family>) -> Result<SocketAddr> {
 }
 
 /// The other end's address as this end must write it: the scope of a link-local one is the number
-/// of an interface, which is each host's own.
+/// of an interface, which is each host's own. A control frame does not carry it.
 ///
 /// # Errors
 /// This end may exchange no data with that address.
 pub fn towards(other: SocketAddr, own: SocketAddr) -> Result<SocketAddr> {
     check_peer(other.ip())?;
     Ok(match (other, own) {
-        (SocketAddr::V6(mut other), SocketAddr::V6(own)) if other.scope_id() != 0 => {
+        (SocketAddr::V6(mut other), SocketAddr::V6(own))
+            if other.scope_id() != 0 || other.ip().is_unicast_link_local() =>
+        {
             other.set_scope_id(own.scope_id());
             other.into()
         }
@@ -201,6 +203,8 @@ mod tests {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
         let other = at("[fe80::1%3]:80");
         assert_eq!(towards(other, at("[fe80::2%7]:0")).unwrap(), at("[fe80::1%7]:80"));
+        let without = at("[fe80::1]:80");
+        assert_eq!(towards(without, at("[fe80::2%7]:0")).unwrap(), at("[fe80::1%7]:80"));
         let global = at("[2001:db8::1]:80");
         assert_eq!(towards(global, at("[fe80::2%7]:0")).unwrap(), global);
     }

@@ -10,6 +10,7 @@ use wiregauge_patterns::latency::Spec;
 use wiregauge_patterns::{latency, registry};
 use wiregauge_plan::topology::Wiring;
 use wiregauge_plan::{OneSpec, PatternRequest, Request, Topology};
+use wiregauge_transport::preflight::{PathNeeds, PreflightAddresses, PreflightPeer};
 use wiregauge_transport::{Blob, Role, Site};
 
 fn assignment(change: impl FnOnce(&mut Request)) -> (Case, Assignment) {
@@ -217,6 +218,60 @@ fn a_transport_that_is_not_allowed_is_refused_and_told_before() {
     // One of this host alone is never allowed.
     let near = assignment(|request| request.transports = vec![TransportKind::Shm]);
     assert!(said(&Caps::default(), near).unwrap_err().contains("does not allow shm"));
+}
+
+#[test]
+fn a_datagram_as_large_as_its_family_has_is_allowed() {
+    for (family, is_allowed) in [("ipv6", true), ("ipv4", false)] {
+        let mut asked = assignment(|request| request.transports = vec![TransportKind::Udp]);
+        asked.0.size = Bytes(65_527);
+        asked.0.settings.set("family", family).unwrap();
+        assert_eq!(said(&Caps::default(), asked).is_ok(), is_allowed, "{family}");
+    }
+}
+
+fn open_path() -> ToAgent {
+    let site = Site::Session;
+    ToAgent::OpenPath(Box::new(OpenPath { site, family: None, device: None, listens: true }))
+}
+
+/// Returns the request of a pre-flight to this number of ends.
+fn try_path(peers: usize) -> ToAgent {
+    let udp = "10.1.0.9:7500".parse().unwrap();
+    let addresses = PreflightAddresses { tcp: None, udp, interface: None, mtu_bytes: None };
+    let needs = PathNeeds::default();
+    let peer = PreflightPeer { number: 0, addresses, cookie: [0; 32], needs };
+    ToAgent::TryPath { number: 1, peers: vec![peer; peers] }
+}
+
+#[test]
+fn a_pre_flight_is_tried_once_and_with_as_many_ends_as_a_rank_has() {
+    let mut inspector = greeted(&Caps::default());
+    assert!(admit(&mut inspector, &try_path(1)).is_err(), "no end is open");
+    let mut inspector = greeted(&Caps::default());
+    assert_eq!(admit(&mut inspector, &open_path()), Ok(()));
+    // Those of all other hosts are opened meanwhile.
+    assert_eq!((inspector.state, inspector.patience()), (SessionState::PathOpen, Some(OPENING)));
+    assert!(inspector.overdue().contains("600 s"), "{}", inspector.overdue());
+    assert!(admit(&mut inspector, &open_path()).unwrap_err().contains("not due"));
+    let many = admit(&mut inspector, &try_path(MAX_PEERS + 1)).unwrap_err();
+    assert!(many.contains("at most 1024"), "{many}");
+    assert_eq!(admit(&mut inspector, &try_path(MAX_PEERS)), Ok(()));
+    assert_eq!((inspector.state, inspector.patience()), (SessionState::TryingPath, Some(IDLE)));
+    assert!(admit(&mut inspector, &try_path(1)).unwrap_err().contains("not due"));
+}
+
+#[test]
+fn a_pre_flight_needs_a_transport_that_takes_its_path() {
+    fn allowing(transports: &[TransportKind]) -> Result<(), String> {
+        let caps = Caps { transports: transports.to_vec(), ..Caps::default() };
+        admit(&mut greeted(&caps), &open_path())
+    }
+    let sentence = "this agent allows no pre-flight, which tries the paths of sockets over IP: \
+                    it allows verbs,homa (--transports)";
+    assert_eq!(allowing(&[TransportKind::Verbs, TransportKind::Homa]), Err(sentence.to_string()));
+    assert_eq!(allowing(&[TransportKind::Udp]), Ok(()));
+    assert_eq!(allowing(&[TransportKind::Tcp, TransportKind::Verbs]), Ok(()));
 }
 
 #[test]
