@@ -249,7 +249,8 @@ fn an_agent_that_the_oom_killer_kills_is_said_to_be() {
     fs::write(format!("/proc/{}/oom_score_adj", agents[0]), "1000").unwrap();
     let mut hog = Command::new("python3");
     let took = output(hog.args(["-c", HOG]).args([&group.folder, &group.kills()]));
-    assert!(took.status.success(), "{took:?}");
+    // What the agent shares with the controller is not freed, so that this may be killed, too.
+    assert!(matches!(took.status.code(), Some(0) | None), "{took:?}");
     let ended = controller.end(LIMIT);
     assert!(matches!(ended.status.code(), Some(3 | 4)), "{ended:?}");
     let said = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
