@@ -4,6 +4,7 @@
 //! `WIREGAUGE_TESTS_WITHOUT_MACHINE` is set. A boot takes some 10 s of both processors: three
 //! boots prove much each, and those that are killed are not waited for.
 
+mod control_groups;
 mod recipes;
 
 use rustix::process::{Pid, Signal, kill_process};

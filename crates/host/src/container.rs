@@ -15,6 +15,11 @@ use wiregauge_base::units::{Bytes, format_cpus};
 /// The most groups above each other that are read: systemd, Slurm and Kubernetes nest fewer than
 /// ten.
 const MAX_DEPTH: usize = 64;
+/// Advice against a memory limit.
+pub const RAISE_MEMORY: &str = "raise memory.max (docker --memory, MemoryMax= of a service)";
+/// Advice against a limit of processes and threads.
+pub const RAISE_TASKS: &str = "raise pids.max (docker --pids-limit, TasksMax= of a service)";
+
 /// From this on a memory limit of version 1 is none: the kernel shows the largest number of pages.
 const NO_MEMORY_LIMIT: u64 = 1 << 60;
 
@@ -28,6 +33,9 @@ const RLIMITS: [(&str, &str); 6] = [
     ("nproc", "Max processes"),
     ("stack", "Max stack size"),
 ];
+
+/// Name of the hard limit of open files among the resource limits: agents raise theirs to it.
+pub const HARD_NOFILE: &str = "nofile_hard";
 
 /// Limits by the control groups and resource limits of this process. `None` and empty: no limit, or
 /// the kernel does not show one.
@@ -44,12 +52,12 @@ pub struct Container {
     pub cpuset_nodes: Vec<u32>,
     /// The memory limit with the least room.
     pub memory: Option<MemoryLimit>,
-    /// Processes of the own group that the kernel has killed for want of memory.
+    /// Processes of the own group that the kernel's OOM killer has killed.
     pub oom_kills: Option<u64>,
     /// The limit of processes and threads with the least room.
     pub tasks: Option<TaskLimit>,
-    /// Resource limits of the process (soft), by their names in setrlimit(2): a number or
-    /// `unlimited`.
+    /// Resource limits of the process (soft), by their names in setrlimit(2), and
+    /// [`HARD_NOFILE`]: a number or `unlimited`.
     pub rlimits: BTreeMap<String, String>,
     /// CAP_IPC_LOCK: the process may lock more memory than `memlock` says.
     pub ipc_lock: bool,
@@ -108,7 +116,8 @@ pub struct MemoryLimit {
     pub limit_bytes: u64,
     /// Charged to the group, the page cache included.
     pub used_bytes: u64,
-    /// Pages of files among that, which the kernel drops before it refuses memory.
+    /// Pages of files and reclaimable slabs (inodes, directory entries) among that, which the
+    /// kernel drops before it refuses memory.
     pub cache_bytes: u64,
 }
 
@@ -184,25 +193,30 @@ fn has_ipc_lock(tree: &Tree) -> bool {
     set.is_some_and(|set| set & CAP_IPC_LOCK != 0)
 }
 
-/// Reads the soft limits: `Max locked memory  8388608  8388608  bytes`.
+/// Reads the soft limits, and the hard one of open files: `Max locked memory  8388608  8388608
+/// bytes`.
 pub(super) fn rlimits(tree: &Tree) -> BTreeMap<String, String> {
     let limits = tree.text("/proc/self/limits").unwrap_or_default();
-    let known = RLIMITS.into_iter();
-    let soft = known.filter_map(|(name, label)| {
-        let rest = limits.lines().find_map(|line| line.strip_prefix(label))?;
-        Some((name.to_owned(), rest.split_whitespace().next()?.to_owned()))
-    });
-    soft.collect()
+    let mut found = BTreeMap::new();
+    for (name, label) in RLIMITS {
+        let Some(rest) = limits.lines().find_map(|line| line.strip_prefix(label)) else { continue };
+        let mut values = rest.split_whitespace().map(str::to_owned);
+        found.extend(values.next().map(|soft| (name.to_owned(), soft)));
+        if name == "nofile" {
+            found.extend(values.next().map(|hard| (HARD_NOFILE.to_owned(), hard)));
+        }
+    }
+    found
 }
 
-/// Notices that the kernel kills a process for want of memory.
+/// Notices that the kernel's OOM killer kills a process.
 #[derive(Clone, Debug)]
 pub struct OomWatch {
     groups: ControlGroups,
     before: OomKills,
 }
 
-/// Processes that were killed for want of memory so far: of the own control group, and of the
+/// Processes that the kernel's OOM killer has killed so far: of the own control group, and of the
 /// host. `None`: the kernel does not count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OomKills {
@@ -222,7 +236,7 @@ impl OomWatch {
     }
 
     /// Returns what has happened since, and what to do, in words that follow a semicolon; `None`:
-    /// nothing was killed for want of memory.
+    /// the OOM killer has killed nothing.
     pub fn explain(&self) -> Option<String> {
         self.explain_in(&Tree::default())
     }
@@ -234,13 +248,13 @@ impl OomWatch {
             let limit = limit.map(|limit| format!(" has {}", rounded(limit.limit_bytes)));
             let limit = limit.unwrap_or_else(|| " has too little".into());
             return Some(format!(
-                "its control group{limit} of memory, and the kernel killed a process for want of \
-                 it: raise memory.max (docker --memory), or measure fewer or smaller messages"
+                "its control group{limit} of memory, and the kernel's OOM killer killed a process: \
+                 {RAISE_MEMORY}, or measure fewer or smaller messages"
             ));
         }
         (now.of_host > self.before.of_host).then(|| {
-            "the kernel killed a process of this host for want of memory at that time: free some, \
-             or measure fewer or smaller messages"
+            "the kernel's OOM killer killed a process of this host at that time: free memory, or \
+             measure fewer or smaller messages"
                 .to_owned()
         })
     }
@@ -276,9 +290,12 @@ impl CgroupVersion {
         let limit_bytes = tree.number(&format!("{folder}/{limit}"))?;
         let used_bytes = tree.number(&format!("{folder}/{used}"))?;
         let stat = tree.text(&format!("{folder}/memory.stat")).unwrap_or_default();
-        let [active, inactive] = ["active_file", "inactive_file"]
-            .map(|list| word_number(&stat, &format!("{lists}{list}")).unwrap_or(0));
-        let cache_bytes = active.saturating_add(inactive);
+        // Version 1 does not say what of the slabs is reclaimable.
+        let dropped = ["active_file", "inactive_file", "slab_reclaimable"];
+        let dropped =
+            dropped.map(|list| word_number(&stat, &format!("{lists}{list}")).unwrap_or(0));
+        // The files are read one after the other.
+        let cache_bytes = dropped.into_iter().fold(0, u64::saturating_add).min(used_bytes);
         (limit_bytes < NO_MEMORY_LIMIT).then_some(MemoryLimit {
             limit_bytes,
             used_bytes,
@@ -330,8 +347,8 @@ impl ControlGroups {
         all
     }
 
-    /// Returns how many processes of the own group the kernel has killed for want of memory, those
-    /// of groups below it included in version 2.
+    /// Returns how many processes of the own group the kernel's OOM killer has killed, those of
+    /// groups below it included in version 2.
     pub fn oom_kills(&self, tree: &Tree) -> Option<u64> {
         folders(&self.memory).find_map(|(version, folder)| {
             let file = match version {
@@ -561,7 +578,10 @@ Max address space         4294967296           unlimited            bytes
             ("kube.slice/pod1/cpu.stat", "usage_usec 9\nnr_throttled 18\nthrottled_usec 233\n"),
             ("kube.slice/pod1/memory.max", "5000\n"),
             ("kube.slice/pod1/memory.current", "4000\n"),
-            ("kube.slice/pod1/memory.stat", "anon 1\ninactive_file 400\nactive_file 600\n"),
+            (
+                "kube.slice/pod1/memory.stat",
+                "anon 1\ninactive_file 400\nactive_file 600\nslab 500\nslab_reclaimable 300\n",
+            ),
             ("kube.slice/pod1/memory.events", "oom_kill 8\n"),
             ("kube.slice/pod1/cpuset.cpus.effective", "0-1\n"),
             ("kube.slice/pod1/cpuset.mems.effective", "0\n"),
@@ -576,14 +596,25 @@ Max address space         4294967296           unlimited            bytes
         assert_eq!(found.cpu_quota, Some(CpuQuota { quota_us: 50_000, period_us: 100_000 }));
         assert_eq!(found.throttled, Throttled { times: 19, ns: 240_000 });
         let memory = found.memory.unwrap();
-        assert_eq!((memory.limit_bytes, memory.left_bytes()), (5000, 2000));
+        assert_eq!((memory.limit_bytes, memory.left_bytes()), (5000, 2300));
         assert_eq!(found.oom_kills, Some(1));
         assert_eq!((found.cpuset_cpus, found.cpuset_nodes), (vec![0, 1], vec![0]));
         assert_eq!(found.tasks.map(|tasks| tasks.left()), Some(1));
     }
 
     #[test]
-    fn a_process_that_is_killed_for_want_of_memory_is_told_with_its_limit() {
+    fn no_more_than_is_used_can_be_dropped() {
+        let fake = version_two();
+        let group = "sys/fs/cgroup/kube.slice/pod1/own";
+        fake.file(&format!("{group}/memory.max"), "5000\n");
+        fake.file(&format!("{group}/memory.current"), "700\n");
+        fake.file(&format!("{group}/memory.stat"), "inactive_file 400\nslab_reclaimable 600\n");
+        let memory = Container::read_from(&fake.tree).memory.unwrap();
+        assert_eq!((memory.cache_bytes, memory.left_bytes()), (700, 5000));
+    }
+
+    #[test]
+    fn a_process_that_the_oom_killer_has_killed_is_told_with_its_limit() {
         let group = "sys/fs/cgroup/kube.slice/pod1/own";
         let fake = version_two();
         fake.file(&format!("{group}/memory.events"), "oom 0\noom_kill 1\n");
@@ -594,7 +625,10 @@ Max address space         4294967296           unlimited            bytes
         assert_eq!(watch.explain_in(&fake.tree), None);
         fake.file("proc/vmstat", "nr_free_pages 7\noom_kill 4\n");
         let of_host = watch.explain_in(&fake.tree).unwrap();
-        assert!(of_host.starts_with("the kernel killed a process of this host"), "{of_host}");
+        assert!(
+            of_host.starts_with("the kernel's OOM killer killed a process of this host"),
+            "{of_host}"
+        );
         fake.file(&format!("{group}/memory.events"), "oom 1\noom_kill 2\n");
         let of_group = watch.explain_in(&fake.tree).unwrap();
         assert!(of_group.starts_with("its control group has 64 MiB of memory, "), "{of_group}");
@@ -632,8 +666,9 @@ Max address space         4294967296           unlimited            bytes
         let found = Container::read_from(&fake.tree);
         let soft: Vec<&str> = found.rlimits.values().map(String::as_str).collect();
         // In the order of their names.
-        assert_eq!(soft, ["4294967296", "unlimited", "65536", "64", "96365", "8388608"]);
+        assert_eq!(soft, ["4294967296", "unlimited", "65536", "64", "20000", "96365", "8388608"]);
         assert_eq!((found.rlimit("nofile"), found.rlimit("fsize")), (Some(64), None));
+        assert_eq!(found.rlimit(HARD_NOFILE), Some(20_000));
         for (set, has) in [("000001ffffffffff", true), ("0000000000003fff", false), ("x", false)] {
             fake.file("proc/self/status", &format!("Name:\tx\nCapEff:\t{set}\n"));
             assert_eq!(Container::read_from(&fake.tree).ipc_lock, has, "{set}");

@@ -50,7 +50,8 @@ pub use address::{
 pub use affinity::{Choice, allowed_cpus, check_cpus, choose_pairs, cpu_beside, pin_to, stay_off};
 pub use claims::Claims;
 pub use container::{
-    Container, ControlGroups, CpuQuota, MemoryLimit, OomWatch, TaskLimit, Throttled, rounded,
+    Container, ControlGroups, CpuQuota, HARD_NOFILE, MemoryLimit, OomWatch, RAISE_MEMORY,
+    RAISE_TASKS, TaskLimit, Throttled, rounded,
 };
 pub use descriptors::{
     allow_descriptors, inherited, most_descriptors, own_descriptors, stdout_to_stderr,

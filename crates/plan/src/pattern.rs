@@ -279,8 +279,20 @@ pub trait PatternSpec: Sync {
         None
     }
 
-    /// Bytes that a thread of a role needs beside samples and slots.
+    /// Returns the most bytes that a thread of a role needs in addition to samples and slots: what
+    /// a controller may make an agent take is bounded by it.
     fn memory(&self, _case: &Case, _role: Role) -> u64 {
+        0
+    }
+
+    /// Returns the fewest bytes of these, which are touched in every round: a host without them is
+    /// refused before it runs.
+    fn least_memory(&self, _case: &Case, _role: Role) -> u64 {
+        0
+    }
+
+    /// Returns the number of threads that each thread of a role starts for its loop.
+    fn helper_threads(&self, _case: &Case, _role: Role) -> u32 {
         0
     }
 

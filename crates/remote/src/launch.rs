@@ -12,12 +12,13 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wiregauge_base::threads::explain_limit;
+use wiregauge_host::OomWatch;
 use wiregauge_host::child::{self, Exit, OwnedChild};
 use wiregauge_measure::agent::serve::RUN_ROLE;
 use wiregauge_measure::control::call_back::{self, CALL_BACK_VARIABLE, Greeting};
@@ -211,8 +212,8 @@ impl Launch {
     }
 
     /// Waits for the launcher's exit for this time, then kills it; describes an exit that was not
-    /// orderly, once. The channels of all ranks are closed by then.
-    pub fn end(&self, patience: Duration) -> Option<Death> {
+    /// orderly, once. The channels of all ranks are closed by then. `memory` has watched a rank.
+    pub fn end(&self, patience: Duration, memory: &OomWatch) -> Option<Death> {
         let exit = child::wait(&mut locked(&self.child).0, patience, || false);
         if self.is_described.swap(true, Ordering::Relaxed) {
             return None;
@@ -222,7 +223,9 @@ impl Launch {
             return Some(Death::by_us(&self.name));
         };
         let line = self.said.telling_line().map(|line| format!(" ({line})")).unwrap_or_default();
-        Some(Death::of(format!("{} {}{line}", self.name, how(status)?)))
+        let memory = memory.explain().filter(|_| has_killed_rank(status, &self.said.text()));
+        let why = memory.map(|told| format!(": {told}")).unwrap_or_default();
+        Some(Death::of(format!("{} {}{line}{why}", self.name, how(status)?)))
     }
 }
 
@@ -277,6 +280,16 @@ fn how(status: ExitStatus) -> Option<String> {
     }
 }
 
+/// Returns true if a rank, or the launcher, was ended by SIGKILL, as the OOM killer does it.
+/// Launchers exit as a shell would, or name the signal.
+fn has_killed_rank(status: ExitStatus, said: &str) -> bool {
+    const KILL: i32 = Signal::KILL.as_raw();
+    status.signal() == Some(KILL)
+        || status.code() == Some(128 + KILL)
+        || said.contains(&format!("signal {KILL} "))
+        || said.contains(&format!("signal {KILL})"))
+}
+
 /// The command with all of its words.
 fn command(words: &[String], program: &AgentProgram, ranks: usize) -> Result<Command, Fault> {
     let (first, more) = words.split_first().ok_or("the launcher has no name")?;
@@ -320,6 +333,26 @@ mod tests {
         let words = ["sh", "-c", script].map(String::from);
         let none = AgentProgram::Other("".into());
         Launch::start(&words, &none, 2, &AtomicBool::new(false)).err().unwrap()
+    }
+
+    #[test]
+    fn only_sigkill_is_taken_for_the_oom_killer() {
+        fn exit(code: i32) -> ExitStatus {
+            ExitStatus::from_raw(code << 8)
+        }
+        assert!(has_killed_rank(ExitStatus::from_raw(Signal::KILL.as_raw()), ""));
+        assert!(has_killed_rank(exit(137), ""));
+        let open_mpi = "process rank 0 with PID 7 on node a exited on signal 9 (Killed).";
+        let mpich = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)";
+        for (said, is_kill) in [
+            (open_mpi, true),
+            (mpich, true),
+            ("exited on signal 11 (Segmentation fault).", false),
+            ("MPI_ABORT was invoked on rank 0", false),
+        ] {
+            assert_eq!(has_killed_rank(exit(1), said), is_kill, "{said}");
+        }
+        assert!(!has_killed_rank(ExitStatus::from_raw(Signal::TERM.as_raw()), ""));
     }
 
     #[test]

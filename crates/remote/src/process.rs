@@ -114,7 +114,7 @@ pub struct Agent {
     session: Session,
     /// What ssh, or what it ran, wrote to standard error; `None`: the agent is on this host.
     errors: Option<Tail>,
-    /// Notices that something is killed for want of memory while it runs.
+    /// Notices that the OOM killer kills something while it runs.
     memory: OomWatch,
 }
 
@@ -221,11 +221,7 @@ impl Agent {
         let patience = until.saturating_duration_since(Instant::now());
         if let Process::Rank(launch) = &self.process {
             self.input = None;
-            let told = self.memory.explain();
-            return launch.end(patience).map(|death| match told {
-                Some(told) => Death { how: format!("{}: {told}", death.how), ..death },
-                None => death,
-            });
+            return launch.end(patience, &self.memory);
         }
         match self.close_within(patience) {
             Some(status) => self.describe(status).map(Death::of),

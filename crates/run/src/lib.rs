@@ -19,7 +19,7 @@ mod period;
 pub mod preflight;
 mod progress;
 mod rank_trace;
-mod room;
+mod resources;
 pub mod round;
 mod running_rank;
 mod sides;
@@ -55,7 +55,7 @@ use wiregauge_base::wall_clock::Started;
 use wiregauge_clock::{ChosenClock, Source};
 use wiregauge_figures::record::RecordError;
 use wiregauge_figures::record::schema::{
-    OtherHost, PlanRecord, Record, RecordedWarning, Round, Unavailable,
+    DataPath, OtherHost, PlanRecord, Record, RecordedWarning, Round, Unavailable,
 };
 use wiregauge_host::{Choice, Claims, CpuPair, Environment};
 use wiregauge_measure::control::fault::Fault;
@@ -163,11 +163,8 @@ pub fn run_after(
     let Choice { pairs: cpus, one_cpu, .. } = cpus::choose(plan, watcher);
     let own_cpus = cpus::of_this_host(plan, &cpus);
     let environment = Environment::read(&own_cpus);
-    room::check(plan, context.hosts, &environment, |case, role| {
-        context.analysis(case).rows(case, role)
-    })?;
     let conditions = conditions(plan, context, cpus, &time)?;
-    let Preflight { paths, blocked, warnings: of_paths } = preflight;
+    let Preflight { paths, blocked, warnings } = preflight;
     let mut runner = Runner {
         claims: Claims::of(conditions.run, own_cpus.iter().copied()),
         plan: plan.clone(),
@@ -184,6 +181,35 @@ pub fn run_after(
         time: &time,
     };
     runner.all_points().and_then(|()| runner.check_clock())?;
+    let time = &time;
+    let circumstances =
+        Circumstances { time, environment, own_cpus, one_cpu, started, paths, warnings };
+    Ok(assemble_record(runner, context, circumstances))
+}
+
+/// The machine and the network of a run.
+struct Circumstances<'a> {
+    time: &'a ChosenClock,
+    environment: Environment,
+    /// CPUs of this host that measure.
+    own_cpus: Vec<u32>,
+    /// Both ends share one.
+    one_cpu: bool,
+    started: Started,
+    /// Data paths that were tried.
+    paths: Vec<DataPath>,
+    /// Warnings about them.
+    warnings: Vec<RecordedWarning>,
+}
+
+/// Assembles the record of a run whose rounds are over.
+fn assemble_record(
+    runner: Runner<'_, '_>,
+    context: &RunContext<'_>,
+    circumstances: Circumstances<'_>,
+) -> Record {
+    let Circumstances { time, environment, own_cpus, one_cpu, started, paths, warnings } =
+        circumstances;
     let Runner { runs, faults, comparisons, ref plan, ref conditions, claims, .. } = runner;
     let fewer = runner.time_limit.warning(plan, &runs);
     let noise_at = |host| summary::noise(runs.iter().flat_map(|run| run.noise_at(host)));
@@ -192,14 +218,14 @@ pub fn run_after(
     };
     let hosts: Vec<OtherHost> =
         (0..).zip(context.hosts.iter().zip(comparisons.end())).map(of_host).collect();
-    let base = summary::record(plan, context, &time, &environment, started);
+    let base = summary::record(plan, context, time, &environment, started);
     let noise = noise_at(None);
     let mut found = summary::warnings(&own_cpus, one_cpu, &environment, &noise);
     let shared = summary::shared_cpus(claims.shared());
     found.extend(shared.iter().map(RecordedWarning::from).chain(base.warnings));
     found.extend(summary::wall_clock_set(&started).into_iter().chain(fewer));
     found.extend(summary::warnings_of_hosts(plan, &hosts, &runs));
-    found.extend(of_paths);
+    found.extend(warnings);
     let complete = faults.is_empty() && runs.iter().all(RunSoFar::is_whole);
     let instrument = overhead::instrument(&runs, time.report.resolution_ns);
     let complete_run = |number: usize| runs[number].analysis.complete(plan, &runs, number);
@@ -207,7 +233,7 @@ pub fn run_after(
     let ended = cause_of_end(context, &faults);
     let into_run = |(run, done): (RunSoFar, _)| run.into_run(plan, done, &instrument, &ended);
     let runs = sides::noted(conditions, plan, runs.into_iter().zip(completions).map(into_run));
-    Ok(warnings::under_quota(impact::completed(Record {
+    warnings::under_quota(impact::completed(Record {
         pairs: pairs::figures(plan, &runs),
         finished: started.time_now().to_string(),
         complete,
@@ -219,7 +245,7 @@ pub fn run_after(
         hosts,
         paths,
         ..base
-    })))
+    }))
 }
 
 /// Why runs ended early that had no fault themselves.

@@ -1,13 +1,13 @@
 //! The pre-flight of the data path, before the first round: which ends of a plan must reach each
 //! other over IP, whether they do, and what to change where they do not.
 
-use crate::{RunContext, host_limits};
+use crate::{RunContext, host_limits, resources};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use wiregauge_base::warning::Warning;
 use wiregauge_figures::record::schema::{DataPath, RecordedWarning};
-use wiregauge_host::Family;
+use wiregauge_host::{Container, Family, Tree, available_memory};
 use wiregauge_measure::agent::setup::{device, setup};
 use wiregauge_measure::control::fault::Fault;
 use wiregauge_plan::pairs::HERE;
@@ -191,9 +191,13 @@ fn end(case: &Case, rank: usize, hosts: &[RemoteHost]) -> PlannedEnd {
 /// Checks what the hosts of a plan must have, and tries its data paths.
 ///
 /// # Errors
-/// A host has too few local ports, the user has interrupted it, or no case can be measured: the
-/// fault says why.
+/// A host lacks memory, threads, descriptors or local ports, the user has interrupted it, or no
+/// case can be measured: the fault says why.
 pub fn preflight(plan: &Plan, context: &RunContext<'_>) -> Result<Preflight, Fault> {
+    let available = available_memory(&Tree::default());
+    resources::check(plan, context.hosts, &Container::read(), available, |case, role| {
+        context.analysis(case).rows(case, role)
+    })?;
     host_limits::check(plan, context.hosts)?;
     let planned = PlannedPaths::of_plan(plan, context.hosts);
     if planned.cases.is_empty() {

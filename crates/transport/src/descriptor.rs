@@ -79,12 +79,15 @@ pub struct Descriptor {
     /// Most bytes of memory that an end takes beside two slots for each message of its window: what
     /// a controller may make an agent take is counted before anything is opened.
     pub memory_beside_slots: fn(&Setup) -> u64,
-    /// Bytes of the buffers that an end surely makes: a round that has no room for them is refused
-    /// before it runs.
+    /// Fewest bytes that the buffers of an end take when it has opened: a round that has no room
+    /// for them is refused before it runs, so that bytes which are touched only by some rounds do
+    /// not count.
     pub least_buffer_bytes: fn(&Setup) -> u64,
-    /// It registers these buffers with an adapter, which counts against the limit of locked
-    /// memory.
-    pub registers_buffers: bool,
+    /// Fewest bytes of these that an end registers with an adapter, which count against the limit
+    /// of locked memory.
+    pub least_registered_bytes: fn(&Setup) -> u64,
+    /// Fewest file descriptors of an end.
+    pub least_descriptors: u32,
     /// Queue pairs of an end, each of which has an address that the ends exchange.
     pub queues: fn(&Settings) -> u32,
     /// Opens one end.
@@ -155,7 +158,8 @@ impl Descriptor {
             kernel_path: KernelPath::None,
             memory_beside_slots: |_| 0,
             least_buffer_bytes: |_| 0,
-            registers_buffers: false,
+            least_registered_bytes: |_| 0,
+            least_descriptors: 0,
             queues: |_| 1,
             open,
             open_several: None,

@@ -2,7 +2,7 @@
 
 use super::examined::Examined;
 use super::finding::Finding;
-use crate::{CpuQuota, format_cpus, rounded};
+use crate::{CpuQuota, RAISE_MEMORY, RAISE_TASKS, format_cpus, rounded};
 use wiregauge_base::warning::Severity::{Note, Warning};
 
 /// With less memory a default run of a survey has no room: its samples and buffers take 40 MiB.
@@ -64,7 +64,7 @@ pub(super) fn memory_limit(examined: &Examined) -> Vec<Finding> {
     let severity = if left < MIN_MEMORY_BYTES { Warning } else { Note };
     let finding = Finding::new(severity, "", sentence)
         .costs("a run that needs more is refused; one that grows beyond is killed", SOURCE)
-        .advice("raise memory.max (docker --memory, MemoryMax= of a service)");
+        .advice(RAISE_MEMORY);
     vec![finding]
 }
 
@@ -75,7 +75,7 @@ pub(super) fn task_limit(examined: &Examined) -> Vec<Finding> {
         let sentence = format!("the container may start {left} more tasks (of {})", tasks.limit);
         Finding::new(Warning, "", sentence)
             .costs("a run that needs more threads is refused", SOURCE)
-            .advice("raise pids.max (docker --pids-limit, TasksMax= of a service)")
+            .advice(RAISE_TASKS)
     });
     finding.into_iter().collect()
 }

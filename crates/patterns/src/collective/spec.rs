@@ -211,6 +211,11 @@ impl PatternSpec for Collective {
         // Input and output, a block for each rank.
         case.size.0.saturating_mul(2).saturating_mul(case.topology.ranks.len() as u64)
     }
+
+    fn least_memory(&self, case: &Case, _: Role) -> u64 {
+        let (gives, gets) = case.spec::<Spec>().operation.blocks(case.topology.ranks.len());
+        case.size.0.saturating_mul((gives + gets) as u64)
+    }
 }
 
 const OPTIONS: OptionTable = &[

@@ -123,6 +123,13 @@ impl PatternSpec for Load {
         let objects = if role == Role::Server { spec.objects } else { 0 };
         objects.saturating_mul(spec.object_size.0.saturating_add(INDEX_BYTES))
     }
+
+    /// The objects, each of which is written.
+    fn least_memory(&self, case: &Case, role: Role) -> u64 {
+        let spec = case.spec::<Spec>();
+        let objects = if role == Role::Server { spec.objects } else { 0 };
+        objects.saturating_mul(spec.object_size.0)
+    }
 }
 
 /// Sets more, where the transport has those and they were not given.

@@ -103,6 +103,11 @@ impl PatternSpec for Oneway {
         let ends = CaseProfile { traffic, queue_depth, followed, ..bursts };
         CaseProfile { stamps_at_server: true, is_one_way: true, ..ends }
     }
+
+    /// The one that stamps messages.
+    fn helper_threads(&self, case: &Case, role: Role) -> u32 {
+        u32::from(role == Role::Client && case.settings.stamps_send())
+    }
 }
 
 impl PatternRequest for Spec {

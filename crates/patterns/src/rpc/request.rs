@@ -154,6 +154,12 @@ impl PatternSpec for Rpc {
         case.size.0.saturating_mul(2).saturating_mul(endpoints)
     }
 
+    /// Counts the receivers, each of which has a connection at least.
+    fn helper_threads(&self, case: &Case, role: Role) -> u32 {
+        let receivers = if role == Role::Client { case.spec::<Spec>().receivers } else { 0 };
+        receivers.min(case.topology.endpoints_of_role(role))
+    }
+
     fn shown(&self, case: &Case) -> Vec<Case> {
         match self.profile(case).is_preparation {
             true => cases::carried_shares(case, MessageRate(1.0)),

@@ -71,7 +71,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
            for nearly every message above 64 KiB, whose pages are not contiguous",
     // The region, and a message whose pages lie apart.
     memory_beside_slots: |setup| (own_region_bytes(setup) + setup.size) as u64,
-    least_buffer_bytes: |setup| own_region_bytes(setup) as u64,
+    // How many CPUs another host has, only that host knows.
+    least_buffer_bytes: |setup| region_bytes(setup.window, setup.size, 1) as u64,
+    least_descriptors: 1,
     over_loopback: true,
     counter_warnings: module::warnings,
     available,

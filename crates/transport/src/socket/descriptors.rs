@@ -3,7 +3,7 @@
 use super::transport::SocketTransport;
 use super::{RECEIVE_BYTES, bytes_of_end, slots_for};
 use crate::settings::{BUSY_POLL, DSCP, FAMILY, INTERFACE, RECEIVE_BUFFER, SEND_BUFFER};
-use crate::{Descriptor, KernelPath, Settings, TransportRequest};
+use crate::{Descriptor, KernelPath, Lengths, Settings, TransportRequest};
 use wiregauge_base::options::OptionDef;
 use wiregauge_base::units::Bytes;
 use wiregauge_host::Family;
@@ -67,8 +67,14 @@ pub const TCP: Descriptor = Descriptor {
     kernel_path: KernelPath::Segments,
     memory_beside_slots: |setup| bytes_of_end(setup, RECEIVE_BYTES) as u64,
     least_buffer_bytes: |setup| {
-        (slots_for(setup, setup.size) * setup.size + bytes_of_end(setup, RECEIVE_BYTES)) as u64
+        // Where lengths differ memory is the kernel's until a message needs it.
+        if setup.lengths != Lengths::Fixed {
+            return 0;
+        }
+        let receive = (bytes_of_end(setup, RECEIVE_BYTES) / setup.size.max(1)).max(1) * setup.size;
+        (slots_for(setup, setup.size) * setup.size + receive) as u64
     },
+    least_descriptors: 1,
     over_loopback: true,
     available: |_| SocketTransport::TCP.available(),
     open_several: Some(|setup, ends| SocketTransport::TCP.open_several(setup, ends)),
@@ -94,7 +100,7 @@ pub const UDP: Descriptor = Descriptor {
     path: "send, the kernel's UDP and IP, recv: both copies included",
     kernel_path: KernelPath::Datagrams,
     memory_beside_slots: |_| 0,
-    least_buffer_bytes: |setup| (slots_for(setup, setup.size) * setup.size) as u64,
+    least_buffer_bytes: |setup| ((slots_for(setup, setup.size) + 1) * setup.size) as u64,
     available: |_| SocketTransport::UDP.available(),
     open: |setup| SocketTransport::UDP.open(setup),
     open_several: None,

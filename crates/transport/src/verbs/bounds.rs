@@ -42,18 +42,18 @@ pub fn check_pairs(
 }
 
 /// Refuses an end that needs more memory than this host has left: the kernel would end a process.
-pub fn check_memory(layout: &Layout, depths: &Depths) -> Result<()> {
-    match available_memory(&Tree::default()) {
-        Some(left) => check_memory_of(needed(layout, depths), left).map_err(SetupError::NotAllowed),
-        None => Ok(()),
-    }
+/// With `huge_pages` the slots lie in pages that are reserved, and only the queues need more.
+pub fn check_memory(layout: &Layout, depths: &Depths, huge_pages: bool) -> Result<()> {
+    let Some(left) = available_memory(&Tree::default()) else { return Ok(()) };
+    let slots = if huge_pages { 0 } else { layout.touched_bytes(false) as u64 };
+    let needed = slots.saturating_add(least_queued_bytes(depths));
+    check_memory_of(needed, left).map_err(SetupError::NotAllowed)
 }
 
-/// What an end needs at least.
-fn needed(layout: &Layout, depths: &Depths) -> u64 {
+/// Returns the fewest bytes of the queues of an end.
+fn least_queued_bytes(depths: &Depths) -> u64 {
     let sends = u64::from(depths.pairs) * u64::from(depths.send);
-    let queued = (sends + u64::from(depths.receives)) * LEAST_QUEUED;
-    (layout.mapped_bytes() as u64).saturating_add(queued)
+    (sends + u64::from(depths.receives)) * LEAST_QUEUED
 }
 
 fn check_memory_of(needed: u64, left: u64) -> Result<(), String> {

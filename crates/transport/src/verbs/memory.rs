@@ -81,6 +81,11 @@ impl Layout {
         self.bytes.next_multiple_of(HUGE_PAGE)
     }
 
+    /// Returns the bytes that it takes: whole pages.
+    pub fn touched_bytes(&self, huge_pages: bool) -> usize {
+        self.bytes.next_multiple_of(if huge_pages { HUGE_PAGE } else { PAGE })
+    }
+
     /// That of one of `parts` ends that share the arrivals and have as many sending slots each,
     /// from where its own begin; how many bytes that is further on.
     fn part(&self, number: usize, parts: usize) -> (Layout, usize) {
@@ -123,6 +128,8 @@ impl Layout {
     }
 }
 
+/// The smallest page of any host.
+const PAGE: usize = 4096;
 /// The size of a huge page that is asked for: the smallest on x86-64 and most of arm64.
 const HUGE_PAGE: usize = 2 << 20;
 

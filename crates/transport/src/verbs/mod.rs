@@ -108,8 +108,10 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     kernel_path: KernelPath::Bypassed,
     path: "ibv_post_send, the adapter, the wire, the adapter, a completion that is polled",
     memory_beside_slots,
-    least_buffer_bytes: memory_beside_slots,
-    registers_buffers: true,
+    least_buffer_bytes,
+    least_registered_bytes,
+    // Its completion channel: ends that share receives share the context.
+    least_descriptors: 1,
     queues: options::addressed,
     available,
     check: checks::check,
@@ -146,6 +148,32 @@ fn memory_beside_slots(setup: &Setup) -> u64 {
     (layout.mapped_bytes() as u64).saturating_add(queued.saturating_mul(QUEUED_BYTES))
 }
 
+/// Returns the fewest bytes of the slots that an end maps and touches: on a device with few of
+/// everything, and of slots that the ends of a thread share its part.
+fn least_slot_bytes(setup: &Setup) -> u64 {
+    let sharing = if shares_slots(&setup.settings) { setup.ends.max(1) } else { 1 };
+    let depths = Depths::of_least(setup, sharing);
+    let has_header = options::service(&setup.settings).has_header();
+    let layout = layout_of(setup, depths, sharing as usize, has_header);
+    layout.touched_bytes(setup.settings.flag("huge-pages")) as u64 / u64::from(sharing)
+}
+
+/// Returns the fewest bytes that count against the memory of a host. Queues do not: those of
+/// Soft-RoCE are the kernel's, for which no control group is charged. Huge pages were reserved
+/// beforehand, and what fits into an adapter's own memory shows when that is opened.
+fn least_buffer_bytes(setup: &Setup) -> u64 {
+    let is_device = MemoryKind::of(&setup.settings, setup.role) == MemoryKind::Device;
+    if is_device || setup.settings.flag("huge-pages") { 0 } else { least_slot_bytes(setup) }
+}
+
+/// Returns the fewest bytes that are locked: none of an adapter's or a GPU's memory, and none with
+/// on-demand paging.
+fn least_registered_bytes(setup: &Setup) -> u64 {
+    let is_host = MemoryKind::of(&setup.settings, setup.role) == MemoryKind::Host;
+    let is_locked = is_host && options::on_demand(&setup.settings).is_none();
+    if is_locked { least_slot_bytes(setup) } else { 0 }
+}
+
 fn available(_: &Settings) -> Result<(), String> {
     let tried = Adapter::choose(&Settings::default(), Role::Client).and_then(|adapter| {
         // A limit on locked memory is only met by registering some.
@@ -167,12 +195,16 @@ fn open(setup: &Setup) -> Result<Opening> {
     open_on(setup, adapter, Parts { depths, memory, shared: None, fills_receives: true })
 }
 
+/// Returns true if the messages of all ends of a thread arrive in the same slots.
+fn shares_slots(settings: &Settings) -> bool {
+    settings.flag("shared-receive-queue") && !options::service(settings).shares_receives()
+}
+
 /// Opens the ends of a thread. With `--shared-receive-queue` each has queue pairs and completion
 /// queues of its own, and their messages arrive in the same slots: a server of many clients has as
 /// many receives as it was given, however many clients there are.
 fn open_several(setup: &Setup, ends: u32) -> Result<Vec<Opening>> {
-    let shares_already = options::service(&setup.settings).shares_receives();
-    if shares_already || !setup.settings.flag("shared-receive-queue") {
+    if !shares_slots(&setup.settings) {
         return (0..ends).map(|_| open(setup)).collect();
     }
     let operation = setup.settings.operation();
@@ -217,7 +249,7 @@ fn memory_of(
     let all = service.addressed(depths.pairs);
     bounds::check_pairs((depths.pairs, all), 1 + depths.beside, &adapter.name, &adapter.device)?;
     let layout = layout_of(setup, depths, ends, service.has_header());
-    bounds::check_memory(&layout, &depths)?;
+    bounds::check_memory(&layout, &depths, setup.settings.flag("huge-pages"))?;
     Memory::new(adapter, layout, kind)
 }
 

@@ -42,6 +42,8 @@ pub const LEAST_RECEIVES_OF_ECHO: u32 = 2;
 /// Sends on their way over all queue pairs where nothing is asked for: their queues take some
 /// 64 MiB.
 const SEND_DEPTHS: u32 = 1 << 18;
+/// Entries that a queue of every adapter is assumed to have: those in use have thousands.
+const FEW_ENTRIES: i32 = 1 << 10;
 /// Most memory for one direction's slots.
 const MOST_BYTES: usize = 64 << 20;
 
@@ -50,6 +52,11 @@ impl Depths {
     pub fn of_most(setup: &Setup) -> Depths {
         let most = 1 << 20;
         Depths::within(setup, [most; 3], MOST_BYTES, 1)
+    }
+
+    /// Returns the fewest that a case gets of a device, where `sharing` ends share the receives.
+    pub fn of_least(setup: &Setup, sharing: u32) -> Depths {
+        Depths::within(setup, [FEW_ENTRIES; 3], MOST_BYTES, sharing)
     }
 
     /// What a case needs, within what the device has, and its memory where the slots are in it.
