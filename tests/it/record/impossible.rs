@@ -159,8 +159,8 @@ fn a_label_that_exports_would_repeat_for_gigabytes_is_refused() {
     assert!(said.contains("its label has 200000 bytes, expected at most 1024"), "{said}");
 }
 
-/// Changes a record to that of a host which the tests do not have: with a clock that PTP sets, or in
-/// a container that has run for years.
+/// Changes a record to that of a host which the tests do not have: with a clock that PTP sets, or
+/// in a container that has run for years.
 #[test]
 fn numbers_of_other_hosts_are_not_impossible() {
     let changes: [fn(&mut Value); 4] = [
