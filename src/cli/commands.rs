@@ -315,7 +315,7 @@ const AGENT: CommandDef = CommandDef {
                     .default("4GiB"),
                 OptionDef::parsed::<Network>(
                     "peers",
-                    "Networks with which rounds and the pre-flight may exchange data, such as \
+                    "Networks that rounds and the pre-flight may reach, such as \
                      10.1.0.9,10.2.0.0/16",
                 )
                 .metavar("NETWORKS")
@@ -323,7 +323,7 @@ const AGENT: CommandDef = CommandDef {
                 .default_note("the controller's address, if it is on another host"),
                 OptionDef::parsed::<Network>(
                     "bind",
-                    "Addresses of this host that rounds and the pre-flight may use, such as \
+                    "Addresses here that rounds and the pre-flight may use, such as \
                      10.1.0.7 or 10.1.0.0/16",
                 )
                 .metavar("NETWORKS")

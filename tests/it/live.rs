@@ -62,9 +62,11 @@ fn an_endless_round_prints_a_line_a_second_and_an_interrupt_is_its_planned_end()
         for fields in &periods {
             let [at, rate, bandwidth] = [0, 1, 2].map(|field| fields[field].unwrap());
             assert!(at >= 1.0 && rate > 0.0 && bandwidth > 0.0, "{line}: {text}");
-            assert_eq!(fields[3].is_some() && fields[4].is_some(), is_timed, "{line}: {text}");
-            assert!(!is_timed || fields[4] >= fields[3], "{line}: {text}");
+            // On a busy machine a period has too few messages for a quantile.
+            assert!(is_timed || fields[3].or(fields[4]).is_none(), "{line}: {text}");
+            assert!(fields[4].is_none() || fields[4] >= fields[3], "{line}: {text}");
         }
+        assert!(!is_timed || periods.iter().any(|fields| fields[3].is_some()), "{line}: {text}");
         let record = wiregauge::record::read_record(&scratch.join("run")).unwrap();
         assert!(record.complete && record.faults.is_empty(), "{line}: {:?}", record.faults);
         let run = &record.runs[0];
