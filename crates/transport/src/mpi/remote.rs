@@ -361,6 +361,8 @@ fn meet(line: &mut Line, beside: &mut Beside, setup: &Setup) -> Result<()> {
     while beside.look(line).is_none() {
         line.check()?;
         deadline.left("the other rank's part of the window")?;
+        // Where there are more ranks than CPUs, the other one may wait for this one's.
+        std::thread::yield_now();
     }
     Ok(())
 }
