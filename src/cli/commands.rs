@@ -176,7 +176,7 @@ Exit codes: 0 all limits held, 1 one was exceeded, 3 B is incomplete, 5 inconclu
             "compare needs two sides: name two run directories, or one and --baseline NAME"
         );
         let json = typed.given.flag("json");
-        let judge = common::judge_options(&typed.given)?;
+        let judge = common::judge_options(&typed.given);
         Ok(Command::Compare { options: RunOptions { json, judge, ..RunOptions::default() }, typed })
     })
 };

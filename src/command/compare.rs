@@ -24,11 +24,6 @@ pub fn compare(options: &RunOptions, typed: &Typed) -> Result<Exit, CommandError
         Some(baseline) => Side { record: baseline.read()?, selection: b.selection.clone() },
         None => side(&named("A"))?.0,
     };
-    let [of_a, of_b] = [&a, &b].map(|side| (&side.record.started, &side.record.command));
-    let are_same = of_a == of_b && a.selection == b.selection;
-    // The run that was saved as a baseline may be named beside it.
-    let are_named = options.judge.baseline.is_none();
-    ensure!(!(are_same && are_named), UsageError("A and B are the same runs: name two".into()));
     let all = Comparison::new(&a, &b, &options.judge.limits);
     // Where there are limits they are inconclusive; a baseline is replaced by the next run.
     let may_be_none = options.judge.baseline.is_some() || !options.judge.limits.is_empty();

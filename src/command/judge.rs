@@ -115,7 +115,16 @@ pub fn finish(
         append().map_err(failed(path))?;
     }
     if let Some((baseline, run)) = judge.save_as.as_ref().zip(kept) {
-        save(baseline, run, record.complete, all.verdict(), options)?;
+        if record.complete {
+            let name = baseline.name();
+            let saved = format!("saved as baseline {name} in {}", baseline.save(run)?.display());
+            match options.json {
+                true => complain(&saved),
+                false => print_text(&(saved + "\n")).map(drop)?,
+            }
+        } else {
+            complain(&"an incomplete run is not saved as a baseline");
+        }
     }
     Ok(match all.verdict() {
         Some(Verdict::Exceeded) => Exit::EXCEEDED,
@@ -125,38 +134,4 @@ pub fn finish(
         Some(Verdict::Inconclusive) => Exit::INCONCLUSIVE,
         Some(Verdict::Held) | None => Exit::RIGHT,
     })
-}
-
-/// Saves a run as a baseline, unless it is incomplete or a limit says that it must not be the one
-/// with which the next is compared: a gate that was red once would be green from then on.
-fn save(
-    baseline: &Baseline,
-    run: &Path,
-    is_complete: bool,
-    verdict: Option<Verdict>,
-    options: &RunOptions,
-) -> Result<(), CommandError> {
-    let name = baseline.name();
-    let kept = match verdict {
-        _ if !is_complete => Some("an incomplete run is not saved as a baseline".into()),
-        Some(Verdict::Exceeded) => Some(format!(
-            "not saved as baseline {name}, since a limit was exceeded: to make it the baseline, run \
-             without --fail-if"
-        )),
-        Some(Verdict::Inconclusive) if baseline.is_saved() => Some(format!(
-            "baseline {name} is kept, since a limit is inconclusive: to replace it, run without \
-             --fail-if"
-        )),
-        Some(Verdict::Held | Verdict::Inconclusive) | None => None,
-    };
-    if let Some(kept) = kept {
-        complain(&kept);
-        return Ok(());
-    }
-    let saved = format!("saved as baseline {name} in {}", baseline.save(run)?.display());
-    match options.json {
-        true => complain(&saved),
-        false => print_text(&(saved + "\n")).map(drop)?,
-    }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The difference of two runs in a sentence.
 
-use super::{Condition, Pair};
+use super::Pair;
 use crate::number::percent;
 use serde::Serialize;
 use wiregauge_base::units::quantile_name;
@@ -38,19 +38,14 @@ enum Clause {
 }
 
 impl Answer {
-    /// Answers by the headline of the second of two runs. It begins with what makes their cases
-    /// different ones.
-    pub(super) fn new(pair: &Pair<'_>, differing: &[Condition]) -> Answer {
+    /// That of two runs, by the headline of the second.
+    pub fn new(pair: &Pair<'_>) -> Answer {
         let figures = Figure::of_headline(&pair.b.headline);
         let clauses: Vec<Clause> =
             figures.into_iter().map(|figure| Part::new(pair, figure).clause()).collect();
         let sentence = match clauses.is_empty() {
             true => "B has no figure that answers its question".into(),
             false => sentence(&clauses),
-        };
-        let sentence = match named(differing) {
-            None => sentence,
-            Some(names) => format!("not the same case ({names}): {sentence}"),
         };
         Answer { runs: pair.label(), sentence }
     }
@@ -60,21 +55,6 @@ impl Answer {
         let sentence = "no run of A has the same case as one of B: nothing is compared".into();
         Answer { runs: "all runs".into(), sentence }
     }
-}
-
-/// Options that are named where cases differ in more.
-const MAX_NAMED: usize = 3;
-
-/// Returns what makes two cases different ones: `transport tcp, not shm`. `None`: nothing.
-pub(super) fn named(differing: &[Condition]) -> Option<String> {
-    let names = differing.iter().take(MAX_NAMED).map(|one| {
-        let [a, b] = one.shown();
-        format!("{} {b}, not {a}", one.what)
-    });
-    let more = differing.len().saturating_sub(MAX_NAMED);
-    let more = (more > 0).then(|| format!("{more} more"));
-    let all: Vec<String> = names.chain(more).collect();
-    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// A significant difference of two runs in the figure that answers their question.

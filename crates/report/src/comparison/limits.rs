@@ -85,11 +85,9 @@ impl Judge<'_> {
         let pairs = matches.pairs.iter().filter(|pair| is_measured(pair.a) || is_measured(pair.b));
         let pairs = pairs.map(|pair| self.judge(pair.label(), Some(pair.a), pair.b));
         let alone = matches.alone.iter().zip(["B", "A"]).flat_map(|(runs, other)| {
+            let reason = format!("{other} has no run of this case");
             let runs = runs.iter().filter(|run| is_measured(run));
-            runs.map(move |run| {
-                let reason = matches.reason_alone(run, other);
-                JudgedLimit::open(&run.label, self.text, &reason)
-            })
+            runs.map(move |run| JudgedLimit::open(&run.label, self.text, &reason))
         });
         pairs.chain(alone).collect()
     }

@@ -82,7 +82,7 @@ impl Pair<'_> {
 
 /// The runs of two sides that belong together.
 pub fn pairs<'a>(a: &'a Side, b: &'a Side) -> Vec<Pair<'a>> {
-    Matches::new(a, b, false).pairs
+    Matches::new(a, b).pairs
 }
 
 impl Line {
@@ -96,20 +96,13 @@ impl Line {
 impl Comparison {
     /// Compares the runs of two sides that belong together; each limit has its text. Where no run
     /// has a counterpart, the limits are judged all the same: those that compare are inconclusive.
-    /// Where one compares, only runs of the same case belong together: a gate must not pass since
-    /// something else was measured.
     pub fn new(a: &Side, b: &Side, limits: &[(String, Limit)]) -> Comparison {
-        let is_gate = limits.iter().any(|(_, limit)| limit.compares());
-        let matches = Matches::new(a, b, is_gate);
+        let matches = Matches::new(a, b);
         // One record is of one machine and one time, and its cases took turns.
         let is_one = a.record.started == b.record.started && a.record.command == b.record.command;
         let unavailable = b.selection.is_whole().then_some(b.record.unavailable.as_slice());
         let not_interleaved = (!is_one).then(|| (&Warning::NotInterleaved).into());
-        let answers = matches.pairs.iter().map(|pair| {
-            let differing = if is_one { Vec::new() } else { conditions::of_cases(a, b, pair) };
-            Answer::new(pair, &differing)
-        });
-        let answers: Vec<Answer> = answers.collect();
+        let answers: Vec<Answer> = matches.pairs.iter().map(Answer::new).collect();
         Comparison {
             pairs: matches.pairs.len(),
             answers: if answers.is_empty() { vec![Answer::of_no_pair()] } else { answers },

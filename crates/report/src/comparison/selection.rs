@@ -1,6 +1,6 @@
 //! Which runs of two records belong together.
 
-use super::{Condition, Pair, answer, conditions};
+use super::Pair;
 use serde_json::Value;
 use wiregauge_base::options::{UsageError, refuse};
 use wiregauge_figures::record::schema::{Record, Run};
@@ -83,15 +83,6 @@ impl Side {
         }
     }
 
-    /// Returns which of several pairs of hosts, pairs of nodes and rails a run has measured.
-    fn place_of(&self, run: &Run) -> [Option<String>; 3] {
-        let plan = &self.record.plan;
-        let nodes = run.case.part.pair.map(|[from, to]| format!("{from} to {to}"));
-        let is_one_of_several = plan.pairs.is_some() || nodes.is_some();
-        let hosts = is_one_of_several.then(|| plan.hosts_of(&run.case));
-        [hosts, nodes, plan.rail(&run.case)]
-    }
-
     /// The runs that are selected.
     pub fn runs(&self) -> Vec<&Run> {
         let is_wanted = |run: &&Run| {
@@ -104,10 +95,8 @@ impl Side {
 /// Which runs of two sides belong together.
 pub(super) struct Matches<'a> {
     /// Those of the same case but for what the selections name; where each side has one run, those
-    /// two, unless only like cases are paired.
+    /// two.
     pub pairs: Vec<Pair<'a>>,
-    /// Runs that would be pairs, with what makes their cases different ones.
-    pub unlike: Vec<(Pair<'a>, Vec<Condition>)>,
     /// Those of A and those of B that belong to none of the other side.
     pub alone: [Vec<&'a Run>; 2],
     /// All of B.
@@ -115,66 +104,29 @@ pub(super) struct Matches<'a> {
 }
 
 impl<'a> Matches<'a> {
-    /// Those of two sides. In a gate only like cases are paired, but for two series of a study, which
-    /// are made to differ.
-    pub fn new(a: &'a Side, b: &'a Side, is_gate: bool) -> Matches<'a> {
+    /// Those of two sides.
+    pub fn new(a: &'a Side, b: &'a Side) -> Matches<'a> {
         let (firsts, seconds) = (a.runs(), b.runs());
-        let mut pairs = pairs([a, b], &firsts, &seconds);
-        let mut unlike = Vec::new();
-        if is_gate && !are_series(a, b) {
-            pairs.retain(|pair| {
-                let differing = conditions::of_cases(a, b, pair);
-                let is_like = differing.is_empty();
-                if !is_like {
-                    unlike.push((*pair, differing));
-                }
-                is_like
-            });
-        }
+        let pairs = pairs([a, b], &firsts, &seconds);
         let alone = |runs: &[&'a Run], of: fn(&Pair<'a>) -> u32| {
             let has_none = |run: &&'a Run| pairs.iter().all(|pair| of(pair) != run.index);
             runs.iter().copied().filter(has_none).collect()
         };
         let alone = [alone(&firsts, |pair| pair.a.index), alone(&seconds, |pair| pair.b.index)];
-        Matches { pairs, unlike, alone, judged: seconds }
-    }
-
-    /// Returns why a run has no counterpart on the side of this name.
-    pub fn reason_alone(&self, run: &Run, other: &str) -> String {
-        let unlike = self.unlike.iter().find_map(|(Pair { a, b }, differing)| {
-            let instead = match other {
-                "A" if b.index == run.index => a,
-                "B" if a.index == run.index => b,
-                _ => return None,
-            };
-            Some((instead, answer::named(differing)?))
-        });
-        match unlike {
-            Some((instead, names)) => {
-                let label = &instead.label;
-                format!("{other} has no run of this case, but {label} (B has {names})")
-            }
-            None => format!("{other} has no run of this case"),
-        }
+        Matches { pairs, alone, judged: seconds }
     }
 
     /// A record that is compared with nothing.
     pub fn without_other(record: &'a Record) -> Matches<'a> {
         let judged = record.runs.iter().collect();
-        let alone = [Vec::new(), Vec::new()];
-        Matches { pairs: Vec::new(), unlike: Vec::new(), alone, judged }
+        Matches { pairs: Vec::new(), alone: [Vec::new(), Vec::new()], judged }
     }
 
     /// One pair of runs.
     pub fn one(pair: &Pair<'a>) -> Matches<'a> {
         let alone = [Vec::new(), Vec::new()];
-        Matches { pairs: vec![*pair], unlike: Vec::new(), alone, judged: vec![pair.b] }
+        Matches { pairs: vec![*pair], alone, judged: vec![pair.b] }
     }
-}
-
-/// Returns true for two series of studies, which are made to be compared.
-fn are_series(a: &Side, b: &Side) -> bool {
-    a.selection.names("series") && b.selection.names("series")
 }
 
 fn pairs<'a>([a, b]: [&'a Side; 2], firsts: &[&'a Run], seconds: &[&'a Run]) -> Vec<Pair<'a>> {
@@ -183,17 +135,16 @@ fn pairs<'a>([a, b]: [&'a Side; 2], firsts: &[&'a Run], seconds: &[&'a Run]) -> 
     {
         return vec![Pair { a: first, b: second }];
     }
-    // The cases of two series stand in the same order.
-    if are_series(a, b) && firsts.len() == seconds.len() {
+    // Two series of one study are made to be compared: their cases stand in the same order.
+    let are_series = a.selection.names("series") && b.selection.names("series");
+    if are_series && firsts.len() == seconds.len() {
         return firsts.iter().zip(seconds).map(|(a, b)| Pair { a, b }).collect();
     }
     let is_selected = |key: &str| a.selection.names(key) || b.selection.names(key);
     let is_same = |first: &Run, second: &Run| {
         let same =
             |key: &&str| is_selected(key) || a.value_of(first, key) == b.value_of(second, key);
-        KEYS.iter().all(same)
-            && first.case.point == second.case.point
-            && a.place_of(first) == b.place_of(second)
+        KEYS.iter().all(same) && first.case.point == second.case.point
     };
     let all = firsts.iter().flat_map(|a| seconds.iter().map(|b| Pair { a, b }));
     all.filter(|pair| is_same(pair.a, pair.b)).collect()
