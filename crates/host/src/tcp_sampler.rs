@@ -3,8 +3,8 @@
 
 use super::netlink::{self, attribute, word};
 use nix::sys::socket::SockProtocol;
-use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt;
+use std::collections::BTreeMap;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +28,9 @@ const PERIOD: Duration = Duration::from_millis(1);
 const DUTY: u32 = 10;
 /// The most events of a round that are kept.
 const MAX_EVENTS: usize = 1 << 16;
+/// Looks after which a connection without a measuring thread is another program's. At the first one
+/// it may not be in the thread's table yet: the kernel accepts it before it has a descriptor.
+const MAX_LOOKS: u32 = 64;
 /// The most processes whose connections are looked for.
 const MAX_PROCESSES: usize = 256;
 
@@ -144,8 +147,8 @@ impl TcpSampler {
 struct Watched {
     /// The last state of each by its inode, its owner, and when that was.
     own: BTreeMap<u32, (State, Owner, u64)>,
-    /// Connections of other programs.
-    others: BTreeSet<u32>,
+    /// Connections of which no measuring thread is known, with the looks that have met them.
+    others: BTreeMap<u32, u32>,
     events: Vec<TcpEvent>,
 }
 
@@ -154,30 +157,47 @@ impl Watched {
         while !ends.load(Ordering::Relaxed) {
             let begin = Instant::now();
             let at_ns = monotonic_ns();
-            for (inode, state) in connections() {
-                self.add(inode, state, at_ns);
-            }
+            self.look(connections(), at_ns, owners);
             let took = begin.elapsed();
             std::thread::sleep(PERIOD.saturating_sub(took).max(took * DUTY));
         }
         self.events
     }
 
-    /// Compares a connection with the last look at it.
-    fn add(&mut self, inode: u32, state: State, at_ns: u64) {
-        if let Some((last, owner, from_ns)) = self.own.get_mut(&inode) {
-            let owner = *owner;
-            let from_ns = std::mem::replace(from_ns, at_ns);
-            let last = std::mem::replace(last, state);
-            for (kind, amount) in state.since(&last) {
-                if self.events.len() < MAX_EVENTS {
-                    self.events.push(TcpEvent { from_ns, to_ns: at_ns, kind, amount, owner });
+    /// Takes the connections of one look; `owners` is asked where one may be of a measuring thread.
+    fn look(
+        &mut self,
+        found: Vec<(u32, State)>,
+        at_ns: u64,
+        owners: impl FnOnce() -> BTreeMap<u32, Owner>,
+    ) {
+        let mut unknown = Vec::new();
+        for (inode, state) in found {
+            if let Some((last, owner, from_ns)) = self.own.get_mut(&inode) {
+                let owner = *owner;
+                let from_ns = std::mem::replace(from_ns, at_ns);
+                let last = std::mem::replace(last, state);
+                for (kind, amount) in state.since(&last) {
+                    if self.events.len() < MAX_EVENTS {
+                        self.events.push(TcpEvent { from_ns, to_ns: at_ns, kind, amount, owner });
+                    }
+                }
+            } else {
+                let looks = self.others.entry(inode).or_default();
+                *looks = looks.saturating_add(1);
+                if *looks <= MAX_LOOKS && looks.is_power_of_two() {
+                    unknown.push((inode, state));
                 }
             }
-        } else if !self.others.contains(&inode) {
-            match owner(inode) {
-                Some(owner) => drop(self.own.insert(inode, (state, owner, at_ns))),
-                None => drop(self.others.insert(inode)),
+        }
+        if unknown.is_empty() {
+            return;
+        }
+        let owners = owners();
+        for (inode, state) in unknown {
+            if let Some(owner) = owners.get(&inode) {
+                self.others.remove(&inode);
+                self.own.insert(inode, (state, *owner, at_ns));
             }
         }
     }
@@ -212,21 +232,29 @@ fn connection(body: &[u8]) -> Option<(u32, State)> {
     Some((inode, State::of_info(info)))
 }
 
-/// Returns the measuring thread that has a socket, of the processes that this one has started.
-fn owner(inode: u32) -> Option<Owner> {
-    children().into_iter().take(MAX_PROCESSES).find_map(|process| {
+/// Returns the measuring threads of the processes that this one has started, by the inodes of their
+/// sockets.
+fn owners() -> BTreeMap<u32, Owner> {
+    let mut all = BTreeMap::new();
+    for process in children().into_iter().take(MAX_PROCESSES) {
         // A measuring thread has a table of descriptors of its own.
-        threads(process).into_iter().find_map(|thread| {
-            let name = std::fs::read_to_string(thread.join("comm")).ok()?;
-            Owner::of_name(&name).filter(|_| has_socket(&thread, inode))
-        })
-    })
+        for thread in threads(process) {
+            let name = std::fs::read_to_string(thread.join("comm")).unwrap_or_default();
+            if let Some(owner) = Owner::of_name(&name) {
+                all.extend(inodes(&thread).map(|inode| (inode, owner)));
+            }
+        }
+    }
+    all
 }
 
-fn has_socket(thread: &Path, inode: u32) -> bool {
+/// Returns the inodes of a thread's sockets.
+fn inodes(thread: &Path) -> impl Iterator<Item = u32> {
     let descriptors = std::fs::read_dir(thread.join("fd")).into_iter().flatten().flatten();
-    let mut files = descriptors.filter_map(|entry| std::fs::metadata(entry.path()).ok());
-    files.any(|file| file.ino() == u64::from(inode))
+    let files = descriptors.filter_map(|entry| std::fs::metadata(entry.path()).ok());
+    // Inodes of other file systems may have the same numbers.
+    let sockets = files.filter(|file| file.file_type().is_socket());
+    sockets.filter_map(|socket| socket.ino().try_into().ok())
 }
 
 /// Returns the folders of a process's threads.
@@ -265,7 +293,9 @@ mod tests {
         let all = connections();
         assert!(all.iter().any(|(own, _)| *own == inode), "{inode} of {} is missing", all.len());
         // This process did not start itself.
-        assert_eq!(owner(inode), None);
+        assert_eq!(owners().get(&inode), None);
+        let own = Path::new("/proc/thread-self");
+        assert!(inodes(own).any(|found| found == inode));
     }
 
     #[test]
@@ -277,16 +307,41 @@ mod tests {
         assert_eq!(Owner::of_name("wg-tcp"), None);
         watched.own.insert(7, (first, owner, 1000));
         let second = State { resent: 3, receive_window_us: 200, send_buffer_us: 0 };
-        watched.add(7, second, 2000);
-        watched.add(7, second, 3000);
+        watched.look(vec![(7, second)], 2000, BTreeMap::new);
+        watched.look(vec![(7, second)], 3000, BTreeMap::new);
         let expected = [(TcpEventKind::Resent, 2), (TcpEventKind::ReceiveWindow, 200_000)]
             .map(|(kind, amount)| TcpEvent { from_ns: 1000, to_ns: 2000, kind, amount, owner });
         assert_eq!(watched.events, expected);
+        assert!(watched.others.is_empty());
         // More than the kernel counts in any time.
         let most = State { receive_window_us: u64::MAX, ..State::default() };
         assert_eq!(most.since(&first), [(TcpEventKind::ReceiveWindow, u64::MAX)]);
         let mut info = vec![0; 104];
         info[100..104].copy_from_slice(&9u32.to_ne_bytes());
         assert_eq!(State::of_info(&info), State { resent: 9, ..State::default() });
+    }
+
+    #[test]
+    fn a_connection_whose_thread_is_seen_later_is_watched() {
+        let mut watched = Watched::default();
+        let owner = Owner { is_client: false, thread: 0 };
+        let state = |resent| State { resent, ..State::default() };
+        let owned = || BTreeMap::from([(7, owner)]);
+        watched.look(vec![(7, state(0)), (8, state(0))], 1000, BTreeMap::new);
+        watched.look(vec![(7, state(0)), (8, state(0))], 2000, owned);
+        watched.look(vec![(7, state(1)), (8, state(1))], 3000, owned);
+        let kind = TcpEventKind::Resent;
+        let expected = TcpEvent { from_ns: 2000, to_ns: 3000, kind, amount: 1, owner };
+        assert_eq!(watched.events, [expected]);
+        // In the end, another program's connections are no longer looked for.
+        let mut asked = 0;
+        for at_ns in 0..10 * u64::from(MAX_LOOKS) {
+            let owners = || {
+                asked += 1;
+                BTreeMap::new()
+            };
+            watched.look(vec![(8, state(1))], at_ns, owners);
+        }
+        assert_eq!(asked, 5);
     }
 }
