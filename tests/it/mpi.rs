@@ -111,6 +111,37 @@ fn streams_are_held_back_by_their_receivers_and_lose_nothing() {
     }
 }
 
+/// Ends the processes that keep the CPUs from others.
+struct Spinners(Vec<std::process::Child>);
+
+impl Drop for Spinners {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A rank that another has to wait for tells it of two steps before that looks.
+#[test]
+fn two_ranks_open_their_memory_where_others_hold_the_cpus() {
+    for (launcher, _) in installed() {
+        let scratch = Scratch::new();
+        let spins = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let spinners = Spinners((0..4).map(|_| spins()).collect());
+        let launcher = launcher.split(' ').next().unwrap();
+        let line = format!(
+            "latency --operation write --size 8 --count 200 --rounds 2 \
+             --transport mpi --mpirun {launcher} --out run"
+        );
+        let ended = measured(&scratch, &line);
+        drop(spinners);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(record(&scratch).complete, "{ended:?}");
+    }
+}
+
 /// Each one-sided operation, by what asks for it. A write is seen by the other end, but in
 /// `bandwidth`; the others only by their completion.
 #[test]

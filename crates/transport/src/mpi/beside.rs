@@ -160,6 +160,8 @@ pub struct Beside {
     tells: [usize; TELLING],
     /// The last word that was told.
     pub told: u64,
+    /// The last word that the other end has told.
+    pub heard: u64,
     /// When the other end was seen to go.
     closed: Option<Instant>,
 }
@@ -170,7 +172,8 @@ impl Beside {
         let null = line.process.mpi.constants.request_null;
         let words = memory(TELLING + 1, 8)?;
         let tells = [null; TELLING];
-        let mut beside = Beside { own, theirs, words, hears: null, tells, told: 0, closed: None };
+        let (told, heard, closed) = (0, 0, None);
+        let mut beside = Beside { own, theirs, words, hears: null, tells, told, heard, closed };
         beside.hear(line);
         Ok(beside)
     }
@@ -194,6 +197,7 @@ impl Beside {
                 break;
             }
             last = Some(word);
+            self.heard = word;
             self.hear(line);
             request = self.hears;
         }

@@ -131,11 +131,11 @@ impl RemoteEndpoint {
         let size = setup.size.max(1);
         let (slots, places) = (slots(setup), places(setup, receives));
         let mut beside = Beside::new(&mut line, tags)?;
-        meet(&mut line, &mut beside, setup)?;
+        meet(&mut line, &mut beside, 1, setup)?;
         // Messages have no use for this tag, and Open MPI 4 sends what it agrees on by it.
         let tag = if process.rank < peer { tags.0.data } else { tags.1.data };
         let window = Window::of_two(process, peer, tag, window_bytes(setup, receives))?;
-        meet(&mut line, &mut beside, setup)?;
+        meet(&mut line, &mut beside, 2, setup)?;
         let operation = setup.settings.operation();
         let mut operands = memory(slots + 1, 8)?;
         operands.message(slots).fill(0);
@@ -173,7 +173,7 @@ impl RemoteEndpoint {
         };
         endpoint.touch(places);
         endpoint.line.check()?;
-        meet(&mut endpoint.line, &mut endpoint.beside, setup)?;
+        meet(&mut endpoint.line, &mut endpoint.beside, 3, setup)?;
         Ok(endpoint)
     }
 
@@ -354,15 +354,17 @@ impl RemoteEndpoint {
     }
 }
 
-/// Waits until the other end has come as far: what follows waits for it without a bound.
-fn meet(line: &mut Line, beside: &mut Beside, setup: &Setup) -> Result<()> {
+/// Waits until the other end has come to this step: what follows waits for it without a bound. Each
+/// step has its number, since the other end may tell the next one before this end looks.
+fn meet(line: &mut Line, beside: &mut Beside, step: u64, setup: &Setup) -> Result<()> {
     let deadline = setup.deadline();
-    beside.tell(line, 0);
-    while beside.look(line).is_none() {
+    beside.tell(line, step);
+    // No message was taken yet.
+    beside.told = 0;
+    while beside.heard < step {
+        beside.look(line);
         line.check()?;
         deadline.left("the other rank's part of the window")?;
-        // Where there are more ranks than CPUs, the other one may wait for this one's.
-        std::thread::yield_now();
     }
     Ok(())
 }
