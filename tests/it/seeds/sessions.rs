@@ -100,11 +100,17 @@ fn session(cases: &[Case]) -> Vec<u8> {
     bytes
 }
 
-/// Sends a session through an inspector; fails if one of its frames is refused.
+/// Sends a session through an inspector; fails if one of its frames is refused, or if an agent would
+/// refuse its greeting, which the inspector leaves to it.
 pub fn admitted(mut bytes: &[u8]) -> Result<(), String> {
     let mut inspector = Inspector::new(unlimited(), registry::find);
     while !bytes.is_empty() {
         let body = frame::read_body(&mut bytes).map_err(|error| error.to_string())?;
+        if let Ok(ToAgent::Hello { version, .. }) = postcard::from_bytes(&body)
+            && version != VERSION
+        {
+            return Err(format!("version {version}, not {VERSION}: UPDATE_SEEDS=1"));
+        }
         inspector.admit(&body)?;
     }
     Ok(())
