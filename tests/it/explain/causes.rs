@@ -193,8 +193,10 @@ fn work_for_others_that_a_packet_of_ours_waits_for_in_one_softirq_is_named() {
 fn a_full_socket_buffer_and_a_generator_that_cannot_keep_its_rate_are_named() {
     let Some(scratch) = scratch() else { return };
     scratch.run_behind(&FIRST);
-    let line = "oneway --transport tcp --wait block --size 16KiB --outstanding 8";
-    let line = format!("{line} --send-buffer 32KiB --count 2000 --rounds 1");
+    // A message that does not fit what is left of the buffer waits for milliseconds, until the
+    // window is probed: longer than for anything else on a virtual machine.
+    let line = "oneway --transport tcp --wait block --size 24KiB --outstanding 8";
+    let line = format!("{line} --send-buffer 32KiB --count 500 --rounds 1");
     let found = explain(&scratch, &line);
     check(&found);
     assert!(named(&found.slow, Cause::Ahead, "full send buffer") > 0, "{:?}", found.slow);
