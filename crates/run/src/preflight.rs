@@ -24,7 +24,7 @@ use wiregauge_transport::{Interfaces, KernelPath, Role, Site};
 
 /// Bytes of an IP packet that each path carries.
 const MIN_MTU: u32 = 1280;
-/// What to do where a path is blocked.
+/// Advice for a path that is blocked.
 const REMEDY: &str = "allow it in the firewalls of both (an agent's --ports name a range), or name \
                       an interface of each host with --interface";
 

@@ -88,7 +88,7 @@ pub struct PreflightPeer {
     pub addresses: PreflightAddresses,
     /// The secret that only these two ends and their controller know.
     pub cookie: [u8; COOKIE],
-    /// What the path to it must carry.
+    /// Requirements of the path to it.
     pub needs: PathNeeds,
 }
 
