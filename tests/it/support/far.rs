@@ -32,6 +32,16 @@ pub fn await_link(namespace: &str, interface: &str) {
     });
 }
 
+/// Waits until the kernel has seen that nobody else has a link's own address: none can be bound to
+/// before.
+fn await_link_local(namespace: &str, interface: &str) {
+    until(&format!("{interface} has a link-local address"), LIMIT, || {
+        let words = ["-n", namespace, "-6", "addr", "show", "dev", interface];
+        let shown = String::from_utf8(output(Command::new("ip").args(words)).stdout).unwrap();
+        shown.contains("fe80::") && !shown.contains("tentative")
+    });
+}
+
 impl FarHost {
     /// A host beside the first, in which this scratch's programs now run. `None`, said on stderr,
     /// where none can be made.
@@ -45,6 +55,8 @@ impl FarHost {
         }
         run(&format!("ip -n {there} link set {interface} up"));
         await_link(&there, interface);
+        await_link_local(&here, own_interface);
+        await_link_local(&there, interface);
         let config = scratch.join("ssh_config");
         let hosts = "Host far\n  HostName wg-h2\nHost closed\n  HostName wg-h1\n  Port 1\n\
                      Host *\n  Include /etc/ssh/ssh_config\n";
@@ -112,11 +124,7 @@ impl FarHost {
     /// Leaves this host's end of the wire with its link-local address alone.
     pub fn take_ipv4_away_here(&self) {
         run(&format!("ip -n {} addr flush dev {} scope global", self.here, self.own_interface));
-        until("there is a link-local address", LIMIT, || {
-            let words = ["-n", &self.here, "-6", "addr", "show", "dev", &self.own_interface];
-            let shown = String::from_utf8(output(Command::new("ip").args(words)).stdout).unwrap();
-            shown.contains("fe80::") && !shown.contains("tentative")
-        });
+        await_link_local(&self.here, &self.own_interface);
     }
 
     /// Whether a process is below another.
