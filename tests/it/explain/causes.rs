@@ -192,15 +192,20 @@ fn work_for_others_that_a_packet_of_ours_waits_for_in_one_softirq_is_named() {
 #[test]
 fn a_full_socket_buffer_and_a_generator_that_cannot_keep_its_rate_are_named() {
     let Some(scratch) = scratch() else { return };
-    scratch.run_behind(&FIRST);
-    // A message that does not fit what is left of the buffer waits for milliseconds, until the
-    // window is probed: longer than for anything else on a virtual machine.
-    let line = "oneway --transport tcp --wait block --size 24KiB --outstanding 8";
-    let line = format!("{line} --send-buffer 32KiB --count 500 --rounds 1");
+    // A message takes 0.7 ms over this link, half of the time in which the next one comes: those
+    // behind several others wait for milliseconds, longer than for anything else.
+    let link = "ip link set lo mtu 1500 up && \
+                tc qdisc add dev lo root tbf rate 200mbit burst 3kb limit 2mb";
+    let script = format!("{link} && exec {} \"$@\"", FIRST.join(" "));
+    scratch.run_behind(&["unshare", "--net", "sh", "-c", &script, "sh"]);
+    let line = "oneway --transport tcp --wait block --size 16KiB --send-buffer 16KiB --rate 800";
+    let line = format!("{line} --arrivals poisson --timer nanosleep --count 500 --rounds 1");
     let found = explain(&scratch, &line);
     check(&found);
-    assert!(named(&found.slow, Cause::Ahead, "full send buffer") > 0, "{:?}", found.slow);
+    let full = named(&found.slow, Cause::Ahead, "full send buffer");
+    assert!(full * 2 > found.slow.count, "{:?}", found.slow);
     assert_eq!(named(&found.slow, Cause::Generator, ""), 0, "{:?}", found.slow);
+    scratch.run_behind(&FIRST);
     // No CPU sends two million messages of this size a second.
     let line = "oneway --transport tcp --rate 2M --size 1KiB --count 20000 --rounds 1";
     let found = explain(&scratch, line);
