@@ -111,8 +111,20 @@ fn streams_are_held_back_by_their_receivers_and_lose_nothing() {
     }
 }
 
-/// Ends the processes that keep the CPUs from others.
+/// Processes that keep the CPUs from others, until this is dropped.
 struct Spinners(Vec<std::process::Child>);
+
+impl Spinners {
+    fn start(count: usize) -> Spinners {
+        let mut all = Spinners(Vec::new());
+        for _ in 0..count {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]);
+            all.0.push(command.spawn().unwrap());
+        }
+        all
+    }
+}
 
 impl Drop for Spinners {
     fn drop(&mut self) {
@@ -128,8 +140,7 @@ impl Drop for Spinners {
 fn two_ranks_open_their_memory_where_others_hold_the_cpus() {
     for (launcher, _) in installed() {
         let scratch = Scratch::new();
-        let spins = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let spinners = Spinners((0..4).map(|_| spins()).collect());
+        let spinners = Spinners::start(4);
         let launcher = launcher.split(' ').next().unwrap();
         let line = format!(
             "latency --operation write --size 8 --count 200 --rounds 2 \

@@ -157,7 +157,7 @@ impl Watched {
         while !ends.load(Ordering::Relaxed) {
             let begin = Instant::now();
             let at_ns = monotonic_ns();
-            self.look(connections(), at_ns, owners);
+            self.compare_states(connections(), at_ns, owners);
             let took = begin.elapsed();
             std::thread::sleep(PERIOD.saturating_sub(took).max(took * DUTY));
         }
@@ -165,7 +165,7 @@ impl Watched {
     }
 
     /// Takes the connections of one look; `owners` is asked where one may be of a measuring thread.
-    fn look(
+    fn compare_states(
         &mut self,
         found: Vec<(u32, State)>,
         at_ns: u64,
@@ -307,8 +307,8 @@ mod tests {
         assert_eq!(Owner::of_name("wg-tcp"), None);
         watched.own.insert(7, (first, owner, 1000));
         let second = State { resent: 3, receive_window_us: 200, send_buffer_us: 0 };
-        watched.look(vec![(7, second)], 2000, BTreeMap::new);
-        watched.look(vec![(7, second)], 3000, BTreeMap::new);
+        watched.compare_states(vec![(7, second)], 2000, BTreeMap::new);
+        watched.compare_states(vec![(7, second)], 3000, BTreeMap::new);
         let expected = [(TcpEventKind::Resent, 2), (TcpEventKind::ReceiveWindow, 200_000)]
             .map(|(kind, amount)| TcpEvent { from_ns: 1000, to_ns: 2000, kind, amount, owner });
         assert_eq!(watched.events, expected);
@@ -325,22 +325,22 @@ mod tests {
     fn a_connection_whose_thread_is_seen_later_is_watched() {
         let mut watched = Watched::default();
         let owner = Owner { is_client: false, thread: 0 };
-        let state = |resent| State { resent, ..State::default() };
-        let owned = || BTreeMap::from([(7, owner)]);
-        watched.look(vec![(7, state(0)), (8, state(0))], 1000, BTreeMap::new);
-        watched.look(vec![(7, state(0)), (8, state(0))], 2000, owned);
-        watched.look(vec![(7, state(1)), (8, state(1))], 3000, owned);
+        let before = State::default();
+        let after = State { resent: 1, ..before };
+        watched.compare_states(vec![(7, before), (8, before)], 1000, BTreeMap::new);
+        watched
+            .compare_states(vec![(7, before), (8, before)], 2000, || BTreeMap::from([(7, owner)]));
+        watched.compare_states(vec![(7, after), (8, after)], 3000, BTreeMap::new);
         let kind = TcpEventKind::Resent;
         let expected = TcpEvent { from_ns: 2000, to_ns: 3000, kind, amount: 1, owner };
         assert_eq!(watched.events, [expected]);
         // In the end, another program's connections are no longer looked for.
         let mut asked = 0;
         for at_ns in 0..10 * u64::from(MAX_LOOKS) {
-            let owners = || {
+            watched.compare_states(vec![(8, after)], at_ns, || {
                 asked += 1;
                 BTreeMap::new()
-            };
-            watched.look(vec![(8, state(1))], at_ns, owners);
+            });
         }
         assert_eq!(asked, 5);
     }

@@ -2,9 +2,9 @@
 //! hosts have: a round that lacks them would be killed by the kernel in the middle, or fail in ways
 //! that name no limit.
 //!
-//! The demand is a lower bound, so that nothing is refused that would run: sample memory and buffers
-//! that are touched before the first message, threads, and descriptors. The rest of a process is
-//! small.
+//! The demand is a lower bound, so that nothing is refused that would run: sample memory and
+//! buffers that are touched before the first message, threads, and descriptors. The rest of a
+//! process is small.
 
 use crate::conditions::OVERHEAD_MESSAGES;
 use std::collections::BTreeMap;

@@ -100,8 +100,8 @@ fn session(cases: &[Case]) -> Vec<u8> {
     bytes
 }
 
-/// Sends a session through an inspector; fails if one of its frames is refused, or if an agent would
-/// refuse its greeting, which the inspector leaves to it.
+/// Sends a session through an inspector; fails if one of its frames is refused, or if an agent
+/// would refuse its greeting, which the inspector leaves to it.
 pub fn admitted(mut bytes: &[u8]) -> Result<(), String> {
     let mut inspector = Inspector::new(unlimited(), registry::find);
     while !bytes.is_empty() {

@@ -172,8 +172,8 @@ impl Beside {
         let null = line.process.mpi.constants.request_null;
         let words = memory(TELLING + 1, 8)?;
         let tells = [null; TELLING];
-        let (told, heard, closed) = (0, 0, None);
-        let mut beside = Beside { own, theirs, words, hears: null, tells, told, heard, closed };
+        let mut beside =
+            Beside { own, theirs, words, hears: null, tells, told: 0, heard: 0, closed: None };
         beside.hear(line);
         Ok(beside)
     }
