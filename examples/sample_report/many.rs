@@ -11,7 +11,7 @@ use wiregauge::transport::TransportKind;
 
 /// The same sweep before and after a change that made TCP a tenth slower, and after its repair.
 pub fn several(out: &str, total: u64) -> std::io::Result<()> {
-    let (mut named, mut reduced) = (Vec::new(), Vec::new());
+    let (mut sides, mut reduced) = (Vec::new(), Vec::new());
     for (name, tcp) in [("before", 1.0), ("after", 1.1), ("repaired", 1.0)] {
         let mut record = record("latency", sweep_cases());
         let per_round = total / record.runs.len() as u64;
@@ -19,10 +19,10 @@ pub fn several(out: &str, total: u64) -> std::io::Result<()> {
         let draw = |run: &mut Run| samples::measure(run, per_round, false, slower(run));
         let all: Vec<_> = record.runs.iter_mut().flat_map(draw).collect();
         reduced.push(curves::reduce(&record, all.into_iter().map(Ok::<_, String>)));
-        named.push((name.to_owned(), Side::whole(record)));
+        sides.push(Side::whole(name, record));
     }
     std::fs::write(format!("{out}.json"), "{}")?;
-    std::fs::write(out, html::several(&Several::new(named), &reduced))
+    std::fs::write(out, html::several(&Several::new(sides), &reduced))
 }
 
 /// Latency between all pairs of eight hosts, one of which is half as fast.

@@ -3,7 +3,7 @@
 use super::ab::AB;
 use super::command_def::{CommandDef, Group, Typed};
 use super::common_options::{self as common, CLOCK, CPUS, DRAW, JSON, JUDGE, RANK, REACH, RECORD};
-use super::display::{DISPLAY, OF_REPORT};
+use super::display::{ALL_FIGURES, DISPLAY, Display, OF_REPORT};
 use super::doctor;
 use super::explain::EXPLAIN;
 use super::impact::IMPACT;
@@ -156,7 +156,7 @@ const COMPARE: CommandDef = CommandDef {
     examples: "
   wiregauge compare before after --fail-if 'half_rtt.p99>+10%' --fail-if 'bandwidth<-5%'
   wiregauge compare runs@transport=tcp runs@transport=shm --fail-if 'half_rtt.max>1ms'
-  wiregauge compare after --baseline main --junit verdicts.xml
+  wiregauge compare after --baseline main --fail-if 'half_rtt.p99>+10%'
 
 Exit codes: 0 all limits held, 1 one was exceeded, 3 B is incomplete, 5 inconclusive.",
     operands: &[
@@ -168,7 +168,7 @@ Exit codes: 0 all limits held, 1 one was exceeded, 3 B is incomplete, 5 inconclu
         .required(),
         OptionDef::parsed::<String>("B", "Run directory to judge, or some of its runs"),
     ],
-    tables: &[JUDGE, &[JSON]],
+    tables: &[JUDGE, &[ALL_FIGURES, JSON]],
     ..CommandDef::new("compare", |typed| {
         let is_named = typed.given.is_given("baseline");
         ensure!(
@@ -176,8 +176,10 @@ Exit codes: 0 all limits held, 1 one was exceeded, 3 B is incomplete, 5 inconclu
             "compare needs two sides: name two run directories, or one and --baseline NAME"
         );
         let json = typed.given.flag("json");
-        let judge = common::judge_options(&typed.given);
-        Ok(Command::Compare { options: RunOptions { json, judge, ..RunOptions::default() }, typed })
+        let judge = common::judge_options(&typed.given)?;
+        let display = Display { verbose: typed.given.flag("verbose"), ..Display::default() };
+        let options = RunOptions { json, judge, display, ..RunOptions::default() };
+        Ok(Command::Compare { options, typed })
     })
 };
 
@@ -195,6 +197,7 @@ const HISTORY: CommandDef = CommandDef {
         .metavar("FIGURES")
         .list()
         .default_note("p50 and p99 of what answers a run's question, or its rate"),
+        ALL_FIGURES,
         JSON,
     ]],
     ..CommandDef::new("history", |typed| Ok(Command::History(typed)))

@@ -21,7 +21,7 @@ use crate::stats::Limit;
 use crate::transport::definitions::DEFINITIONS;
 use crate::transport::{Interfaces, Role, Settings, TransportKind};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -451,7 +451,7 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
     })?;
     let (clock, json) = (given.choice("clock"), given.flag("json"));
     let judge = match given.definition("baseline") {
-        Some(_) => judge_options(given),
+        Some(_) => judge_options(given)?,
         None => JudgeOptions::default(),
     };
     ensure!(
@@ -488,15 +488,34 @@ fn check_periods(request: &Request, every: Option<Duration>) -> Result<(), Usage
 }
 
 /// How a run is judged.
-pub fn judge_options(given: &Given) -> JudgeOptions {
-    JudgeOptions {
+///
+/// # Errors
+/// A file of verdicts has no limit to judge, or cannot be written where it is to be.
+pub fn judge_options(given: &Given) -> Result<JudgeOptions, UsageError> {
+    let judge = JudgeOptions {
         baseline: given.get("baseline"),
         save_as: given.get("save-baseline"),
         limits: given.read_list("fail-if", |text| text.parse().map(|limit| (text.into(), limit))),
         strict: given.flag("strict"),
         junit: given.text("junit").map(PathBuf::from),
         markdown: given.text("markdown").map(PathBuf::from),
+    };
+    ensure!(
+        judge.junit.is_none() || !judge.limits.is_empty(),
+        "--junit: there is no limit to judge, and a file without tests passes: add --fail-if"
+    );
+    for (option, file) in [("junit", &judge.junit), ("markdown", &judge.markdown)] {
+        check_folder(option, file.as_deref())?;
     }
+    Ok(judge)
+}
+
+/// Refuses a file in a folder that does not exist, before a run whose verdict would be lost.
+fn check_folder(option: &str, file: Option<&Path>) -> Result<(), UsageError> {
+    let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+    refuse_found(folder.filter(|folder| !folder.is_dir()), |folder| {
+        format!("--{option}: there is no folder '{}': make it, or name another", folder.display())
+    })
 }
 
 /// The command that measures what was asked of a pattern.

@@ -52,6 +52,10 @@ pub(super) const VERBOSE: OptionDef = OptionDef::flag(
     "Also print notes, all warnings, and what the instrument, clock and noise add",
 );
 
+/// Switch of commands whose tables have a row for each case, and more to tell.
+pub(super) const ALL_FIGURES: OptionDef =
+    OptionDef::flag("verbose", "Also print every figure, and all columns of it");
+
 pub(super) const COLOR: OptionDef =
     OptionDef::choice::<Color>("color", "When to print colours").metavar("WHEN").default("auto");
 

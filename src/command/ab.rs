@@ -99,6 +99,11 @@ fn plan(sides: &[Side; 2]) -> Result<Plan, UsageError> {
     let cases = SERIES.map(|name| plan.study.as_ref().map_or(0, |study| study.cases(name).len()));
     let [a, b] = cases;
     ensure!(a == b, "A has {a} cases and B has {b}: give both as many transports, sizes and waits");
+    // The cases of A come first.
+    let (of_a, of_b) = plan.cases.split_at(a.min(plan.cases.len()));
+    let [first, second] = sides;
+    let are_same = of_a == of_b && first.prepare == second.prepare && first.binary == second.binary;
+    ensure!(!are_same, "A and B are the same: have --a and --b differ, --prepare-a or --binary-a");
     Ok(plan)
 }
 

@@ -1,14 +1,14 @@
 //! `history`: the records of a folder over time, and where the level of a figure changed.
 
-use super::console::{complain, show, whole_layout};
+use super::console::{complain, layout, show};
 use super::{CommandError, Exit};
-use crate::cli::Typed;
+use crate::cli::{Display, Typed};
 use crate::options::refuse;
 use crate::record::directory::{DEFAULT_BASE, RECORD_FILE};
 use crate::record::read_record;
 use crate::report::comparison::Side;
 use crate::report::history::{Entry, History};
-use crate::report::table::history;
+use crate::report::table::{Columns, history};
 use std::path::{Path, PathBuf};
 
 /// Most records of a history: a nightly run of three years. All are in memory at once.
@@ -28,7 +28,8 @@ pub fn history(typed: &Typed) -> Result<Exit, CommandError> {
     let read = directories.iter().filter_map(|path| match read_record(path) {
         Ok(record) => {
             let directory = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Some(Entry { directory, side: Side::whole(record) })
+            let side = Side::whole(directory.clone(), record);
+            Some(Entry { directory, side })
         }
         Err(error) => {
             complain(&format!("left out: {error}"));
@@ -42,7 +43,9 @@ pub fn history(typed: &Typed) -> Result<Exit, CommandError> {
     // RFC 3339 in UTC sorts as text; names of directories may be anybody's.
     entries.sort_by(|a, b| a.side.record.started.cmp(&b.side.record.started));
     let all = History::new(&entries, &typed.given.list("figure"));
-    show(typed.given.flag("json"), &all, |all| history::whole(all, &whole_layout()).to_string())
+    let columns = if typed.given.flag("verbose") { Columns::All } else { Columns::Fitting };
+    let layout = layout(&Display { columns, ..Display::default() });
+    show(typed.given.flag("json"), &all, |all| history::whole(all, &layout).to_string())
 }
 
 /// The run directories of a folder, in the order of their names: those that name themselves are

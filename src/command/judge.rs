@@ -1,7 +1,7 @@
 //! What a comparison means for whoever started the command: the exit code, files for a CI system,
 //! and the baseline that a run becomes.
 
-use super::console::{complain, print_report, print_text, whole_layout};
+use super::console::{complain, layout, print_report, print_text};
 use super::{CommandError, Exit};
 use crate::cli::{JudgeOptions, RunOptions};
 use crate::host::open_output;
@@ -30,64 +30,86 @@ pub fn baseline(judge: &JudgeOptions) -> Result<Option<Record>, CommandError> {
     Ok(judge.baseline.as_ref().filter(first).map(Baseline::read).transpose()?)
 }
 
-/// Judges a run that was measured: beside a baseline, by limits, or not at all.
+/// Names a baseline and the run that is compared with it; two runs that were given, by the names of
+/// their operands.
+pub fn names(baseline: Option<&Baseline>) -> [String; 2] {
+    match baseline {
+        Some(baseline) => [format!("baseline {}", baseline.name()), "this run".into()],
+        None => SERIES.map(str::to_owned),
+    }
+}
+
+/// Compares a run that was measured with a baseline, and judges it by limits. `None`: neither was
+/// asked for.
 pub fn measured(
     record: &Record,
     baseline: Option<Record>,
-    kept: Option<&Path>,
     options: &RunOptions,
-) -> Result<Exit, CommandError> {
+) -> Option<Comparison> {
     let judge = &options.judge;
-    let all = match baseline {
+    match baseline {
         Some(baseline) => {
-            let (a, b) = (Side::whole(baseline), Side::whole(record.clone()));
-            Comparison::new(&a, &b, &judge.limits)
+            let [a, b] = names(judge.baseline.as_ref());
+            let (a, b) = (Side::whole(a, baseline), Side::whole(b, record.clone()));
+            Some(Comparison::new(&a, &b, &judge.limits))
         }
-        None => Comparison::alone(record, &judge.limits),
-    };
-    let text = comparison::whole(&all, &layout_of(options));
-    let mut below = Text::default();
-    if !text.is_empty() {
-        below.end_line();
-        below.append(text);
+        None if judge.limits.is_empty() && judge.baseline.is_none() => None,
+        None => Some(Comparison::alone(record, &judge.limits)),
     }
-    tell(&below, options)?;
-    finish(&all, record, kept, options)
 }
 
 /// Compares the two series of a run whose rounds took turns.
 pub fn compared(record: &Record, options: &RunOptions) -> Comparison {
-    let [a, b] =
-        SERIES.map(|name| Side { record: record.clone(), selection: Selection::of_series(name) });
+    let [a, b] = SERIES.map(|name| {
+        let (record, selection) = (record.clone(), Selection::of_series(name));
+        Side { name: name.to_owned(), record, selection }
+    });
     Comparison::new(&a, &b, &options.judge.limits)
 }
 
-/// Compares the two series of a run whose rounds took turns, and says what came out.
-pub fn sides(record: &Record, options: &RunOptions) -> Result<Comparison, CommandError> {
-    let all = compared(record, options);
-    let mut text = comparison::whole(&all, &layout_of(options));
-    text.end_line();
-    tell(&text, options)?;
-    Ok(all)
-}
-
-/// Of a comparison all columns and warnings, on lines that are not broken where stdout is the
-/// record's.
+/// Returns how a comparison is laid out; where stdout is the record's, lines are not broken.
 fn layout_of(options: &RunOptions) -> Layout {
     match options.json {
         true => Layout { verbose: true, ..Layout::default() },
-        false => whole_layout(),
+        false => layout(&options.display),
     }
 }
 
-/// Prints a comparison, where stdout is the record's alone to stderr.
-fn tell(text: &Text, options: &RunOptions) -> Result<(), CommandError> {
+/// Prints a comparison below a run's report or above it; where stdout is the record's alone, to
+/// stderr.
+pub fn tell(all: &Comparison, is_above: bool, options: &RunOptions) -> Result<(), CommandError> {
+    let told = comparison::whole(all, &layout_of(options));
+    if told.is_empty() {
+        return Ok(());
+    }
+    let mut text = Text::default();
+    if !is_above {
+        text.end_line();
+    }
+    text.append(told);
+    if is_above {
+        text.end_line();
+    }
     let lines = text.to_string();
     match options.json {
         true => lines.lines().filter(|line| !line.is_empty()).for_each(|line| complain(&line)),
-        false => print_report(text, options.display.color).map(drop)?,
+        false => print_report(&text, options.display.color).map(drop)?,
     }
     Ok(())
+}
+
+/// Writes the files that a CI system reads, saves the baseline, and gives the exit code of a run
+/// that was compared, or was not.
+pub fn finish_measured(
+    all: Option<&Comparison>,
+    record: &Record,
+    kept: Option<&Path>,
+    options: &RunOptions,
+) -> Result<Exit, CommandError> {
+    match all {
+        Some(all) => finish(all, record, kept, options),
+        None => finish(&Comparison::alone(record, &[]), record, kept, options),
+    }
 }
 
 /// Writes the files that a CI system reads, saves the baseline, and gives the exit code.
@@ -115,16 +137,7 @@ pub fn finish(
         append().map_err(failed(path))?;
     }
     if let Some((baseline, run)) = judge.save_as.as_ref().zip(kept) {
-        if record.complete {
-            let name = baseline.name();
-            let saved = format!("saved as baseline {name} in {}", baseline.save(run)?.display());
-            match options.json {
-                true => complain(&saved),
-                false => print_text(&(saved + "\n")).map(drop)?,
-            }
-        } else {
-            complain(&"an incomplete run is not saved as a baseline");
-        }
+        save(baseline, run, record.complete, all.verdict(), options)?;
     }
     Ok(match all.verdict() {
         Some(Verdict::Exceeded) => Exit::EXCEEDED,
@@ -134,4 +147,38 @@ pub fn finish(
         Some(Verdict::Inconclusive) => Exit::INCONCLUSIVE,
         Some(Verdict::Held) | None => Exit::RIGHT,
     })
+}
+
+/// Saves a run as a baseline, unless it is incomplete or a limit says that it must not be the one
+/// with which the next is compared: a gate that was red once would be green from then on.
+fn save(
+    baseline: &Baseline,
+    run: &Path,
+    is_complete: bool,
+    verdict: Option<Verdict>,
+    options: &RunOptions,
+) -> Result<(), CommandError> {
+    let name = baseline.name();
+    let kept = match verdict {
+        _ if !is_complete => Some("an incomplete run is not saved as a baseline".into()),
+        Some(Verdict::Exceeded) => Some(format!(
+            "not saved as baseline {name}, since a limit was exceeded: to make it the baseline, \
+             run without --fail-if"
+        )),
+        Some(Verdict::Inconclusive) if baseline.is_saved() => Some(format!(
+            "baseline {name} is kept, since a limit is inconclusive: to replace it, run without \
+             --fail-if"
+        )),
+        Some(Verdict::Held | Verdict::Inconclusive) | None => None,
+    };
+    if let Some(kept) = kept {
+        complain(&kept);
+        return Ok(());
+    }
+    let saved = format!("saved as baseline {name} in {}", baseline.save(run)?.display());
+    match options.json {
+        true => complain(&saved),
+        false => print_text(&(saved + "\n")).map(drop)?,
+    }
+    Ok(())
 }

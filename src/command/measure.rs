@@ -142,9 +142,7 @@ pub fn execute_prepared(
     let baseline = judge::baseline(&options.judge)?;
     let with = With { sides: Sides { each, in_turns: false }, restore, ..With::default() };
     let (record, writer, failed) = carry_out(plan, unavailable, hosts, options, with)?;
-    let kept = report(&record, writer, options)?;
-    let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
-    Ok(failed.unwrap_or(judged))
+    report_judged(&record, baseline, writer, options, failed)
 }
 
 /// Runs a plan whose rounds have the order of those before in reverse, and reports it.
@@ -156,9 +154,7 @@ pub fn execute_in_turns(
     let baseline = judge::baseline(&options.judge)?;
     let with = With { sides: Sides { each: Vec::new(), in_turns: true }, ..With::default() };
     let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, with)?;
-    let kept = report(&record, writer, options)?;
-    let judged = judge::measured(&record, baseline, kept.as_deref(), options)?;
-    Ok(failed.unwrap_or(judged))
+    report_judged(&record, baseline, writer, options, failed)
 }
 
 /// Runs a plan of two series in turns, compares them, and reports the rest.
@@ -170,9 +166,27 @@ pub fn execute_sides(
 ) -> Result<Exit, CommandError> {
     let with = With { sides: Sides { each: sides.into(), in_turns: true }, ..With::default() };
     let (record, writer, failed) = carry_out(plan, Vec::new(), hosts, options, with)?;
-    let compared = judge::sides(&record, options);
-    let kept = report(&record, writer, options)?;
-    let judged = judge::finish(&compared?, &record, kept.as_deref(), options)?;
+    let compared = judge::compared(&record, options);
+    let told = judge::tell(&compared, true, options);
+    let kept = report_with(&record, Some(&compared), writer, options)?;
+    told?;
+    let judged = judge::finish(&compared, &record, kept.as_deref(), options)?;
+    Ok(failed.unwrap_or(judged))
+}
+
+/// Keeps a record and prints it, with what a baseline and limits say of it. `failed`: the exit code
+/// that stands whatever they say.
+fn report_judged(
+    record: &Record,
+    baseline: Option<Record>,
+    writer: Option<Writer>,
+    options: &RunOptions,
+    failed: Option<Exit>,
+) -> Result<Exit, CommandError> {
+    let compared = judge::measured(record, baseline, options);
+    let kept = report_with(record, compared.as_ref(), writer, options)?;
+    compared.as_ref().map_or(Ok(()), |all| judge::tell(all, false, options))?;
+    let judged = judge::finish_measured(compared.as_ref(), record, kept.as_deref(), options)?;
     Ok(failed.unwrap_or(judged))
 }
 
@@ -317,15 +331,35 @@ pub fn report(
     writer: Option<Writer>,
     options: &RunOptions,
 ) -> Result<Option<PathBuf>, CommandError> {
+    report_with(record, None, writer, options)
+}
+
+/// A record as it is printed: with the comparison that the command was asked for.
+#[derive(serde::Serialize)]
+struct JudgedRecord<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<&'a Comparison>,
+}
+
+/// The same with a comparison, which the printed JSON has as a member of its own.
+fn report_with(
+    record: &Record,
+    comparison: Option<&Comparison>,
+    writer: Option<Writer>,
+    options: &RunOptions,
+) -> Result<Option<PathBuf>, CommandError> {
     let display = &options.display;
     byte_rate::choose(display.unit);
     let kept = writer.map(|writer| keep(record, writer)).transpose();
     if options.json {
         // With lines of a running round each object is a line.
+        let printed = JudgedRecord { record, comparison };
         if options.report_every.is_some() {
-            print_json_line(record)?;
+            print_json_line(&printed)?;
         } else {
-            print_json(record)?;
+            print_json(&printed)?;
         }
         // Stdout is the record's alone; who reads it by a program still sees what weakens it.
         let notes = table::notes(record, &display.layout(None)).to_string();

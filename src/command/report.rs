@@ -121,7 +121,7 @@ fn print_tables(record: &Record, display: &Display) -> Result<(), CommandError> 
 
 /// Several records in one page and one table; the first is the baseline.
 fn beside(dirs: &[OsString], output: &Output<'_>) -> Result<(), CommandError> {
-    let (mut named, mut reduced) = (Vec::new(), Vec::new());
+    let (mut sides, mut reduced) = (Vec::new(), Vec::new());
     for dir in dirs {
         let path = Path::new(dir);
         let record = read_record(path)?;
@@ -129,9 +129,9 @@ fn beside(dirs: &[OsString], output: &Output<'_>) -> Result<(), CommandError> {
             reduced.push(reduce(path, &record)?);
         }
         let name = dir.to_string_lossy().trim_end_matches('/').to_owned();
-        named.push((name, Side::whole(record)));
+        sides.push(Side::whole(name, record));
     }
-    let all = Several::new(named);
+    let all = Several::new(sides);
     let results = all.results();
     let tables = [results.results.as_slice(), &results.tables].concat();
     match output.markup {

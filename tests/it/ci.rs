@@ -256,7 +256,8 @@ fn the_template_s_job_has_the_verdict_s_exit_code() {
     assert_eq!(run("slower", "3us", "3").code, Some(1));
     assert_eq!(run("main", "3us", "4").code, Some(1), "the default branch is judged too");
     assert_eq!(run("main", "3us", "4").code, Some(1), "not by itself when it is retried");
-    assert_eq!(run("same", "3us", "5").code, Some(0), "and its run is the new baseline");
+    assert_eq!(run("same", "3us", "5").code, Some(1), "nor is its run the new baseline");
+    assert_eq!(run("main", "2us", "6").code, Some(0), "the old one is still there");
     for path in below(GITLAB, "cache:").iter().chain(&below(GITLAB, "artifacts:")) {
         let made = path.trim().strip_prefix("- ").or(path.trim().strip_prefix("junit: "));
         assert!(made.is_none_or(|made| Path::new(&scratch.join(made)).exists()), "{path}");

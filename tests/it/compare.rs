@@ -123,9 +123,9 @@ fn what_differs_is_told_worst_first() {
     assert_eq!(rows[at("host", "severe")][3], "elsewhere");
     assert_eq!(rows[at("size", "severe")][2..], ["64", "128"]);
     assert!(!table.contains("load_average") && !table.contains("interrupts"), "{table}");
-    // A record beside itself has no other conditions.
     let same = compared(&scratch, &["a", "a"]);
-    assert!(!same.stdout.contains("differs  severity"), "{same:?}");
+    assert_eq!(same.code, Some(2), "{same:?}");
+    assert!(same.stderr.contains("A and B are the same runs"), "{same:?}");
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn a_run_without_a_counterpart_keeps_no_gate_open() {
     let compares = compared(&scratch, &compares);
     let known = [of(128, "held"), of(64, "inconclusive"), of(256, "inconclusive")];
     assert_eq!((compares.code, verdicts(&compares)), (Some(5), known.to_vec()), "{compares:?}");
-    assert!(compares.stdout.contains("inconclusive: B has no run of this case"), "{compares:?}");
-    assert!(compares.stdout.contains("inconclusive: A has no run of this case"), "{compares:?}");
+    assert!(compares.stdout.contains("inconclusive: B does not have this case"), "{compares:?}");
+    assert!(compares.stdout.contains("inconclusive: A does not have this case"), "{compares:?}");
     // Whatever A has: each run of B by its own.
     let absolute = compared(&scratch, &["a", "b", "--json", "--fail-if", "rtt.p50>1us"]);
     let known = [of(128, "exceeded"), of(256, "exceeded")];
@@ -204,7 +204,7 @@ fn a_figure_that_only_the_counterpart_has_is_inconclusive() {
 }
 
 #[test]
-fn a_baseline_of_other_cases_is_replaced() {
+fn a_baseline_of_other_cases_decides_nothing_and_is_kept() {
     let scratch = Scratch::new();
     let run = |sizes: &str, more: &[&str]| {
         let usual = ["latency", "--transport", "synthetic", "--count", "1000", "--size", sizes];
@@ -216,10 +216,13 @@ fn a_baseline_of_other_cases_is_replaced() {
     let changed = run("256,512", &[&gate[..], &["--junit", "gate.xml"]].concat());
     assert_eq!(changed.code, Some(5), "{changed:?}");
     assert!(changed.stdout.contains("nothing is compared"), "{changed:?}");
-    assert!(changed.stdout.contains("saved as baseline main"), "{changed:?}");
+    let kept = "baseline main is kept, since a limit is inconclusive";
+    assert!(changed.stderr.contains(kept), "{changed:?}");
     let junit = std::fs::read_to_string(scratch.join("gate.xml")).unwrap();
     assert!(junit.contains("tests=\"6\" failures=\"0\" errors=\"0\" skipped=\"4\""), "{junit}");
-    assert_eq!(run("256,512", &gate).code, Some(0), "the next run has its baseline");
+    assert_eq!(run("256,512", &gate).code, Some(5), "the baseline is what it was");
+    assert_eq!(run("256,512", &["--save-baseline", "main"]).code, Some(0));
+    assert_eq!(run("256,512", &gate).code, Some(0), "it was saved anew");
     // Of two directories that were named, a limit is judged and anything else is refused.
     measured(&scratch, "a", "constant(2us)", &["--size", "64,128"]);
     measured(&scratch, "b", "constant(2us)", &["--size", "256,512"]);
@@ -232,6 +235,66 @@ fn a_baseline_of_other_cases_is_replaced() {
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.stderr.contains(says), "{refused:?}");
     }
+}
+
+/// A gate that was written for one case must not pass by another, whatever names it.
+#[test]
+fn a_gate_compares_no_case_with_another() {
+    let scratch = Scratch::new();
+    let run = |line: &str, more: &[&str]| {
+        let words: Vec<&str> = ["latency", "--count", "300", "--rounds", "3"]
+            .into_iter()
+            .chain(line.split(' '))
+            .chain(more.iter().copied())
+            .collect();
+        wiregauge(&scratch.0, &words)
+    };
+    let usual = "--transport unix --wait block --size 64";
+    assert_eq!(run(usual, &["--save-baseline", "ci", "--out", "a"]).code, Some(0));
+    let gate = ["--baseline", "ci", "--fail-if", "half_rtt.p50>+1000%"];
+    for (line, says) in [
+        ("--transport unixgram --wait block --size 64", "transport unixgram, not unix"),
+        ("--transport unix --wait block --size 128", "size 128, not 64"),
+        ("--transport unix --wait adaptive --size 64", "wait adaptive, not block"),
+        ("--transport unix --wait block --size 64 --send-buffer 64KiB", "settings.send-buffer"),
+        ("--transport unix --wait block --size 64 --check", "check true, not false"),
+    ] {
+        let ended = run(line, &gate);
+        assert_eq!(ended.code, Some(5), "{line}: {ended:?}");
+        let why = ended.stdout.lines().find(|line| line.contains("ci does not have this case"));
+        assert!(why.is_some_and(|why| why.contains(says)), "{line}: {ended:?}");
+        assert!(ended.stdout.contains("latency unix block 64 B"), "{line}: {ended:?}");
+    }
+    assert_eq!(run("--transport unix --wait block --size 64 --time 50ms", &gate).code, Some(0));
+    // By hand two single cases are compared, and that comes first.
+    assert_eq!(run("--transport unixgram --wait block --size 64", &["--out", "b"]).code, Some(0));
+    let by_hand = compared(&scratch, &["a", "b"]);
+    assert_eq!(by_hand.code, Some(0), "{by_hand:?}");
+    let says = "not the same case (transport unixgram, not unix): ";
+    assert!(by_hand.stdout.contains(says), "{by_hand:?}");
+    assert_eq!(compared(&scratch, &["a", "b", "--fail-if", "half_rtt.p50>+1000%"]).code, Some(5));
+}
+
+/// A run that exceeds a limit would be what the next one is compared with: red once, then green.
+#[test]
+fn a_run_that_exceeds_a_limit_does_not_become_the_baseline() {
+    let scratch = Scratch::new();
+    let latency = |delay: &str, more: &[&str]| {
+        let delay = format!("constant({delay})");
+        let usual = ["latency", "--transport", "synthetic", "--count", "1000", "--synthetic"];
+        wiregauge(&scratch.0, &[&usual, &[delay.as_str()][..], more].concat())
+    };
+    let gate = ["--baseline", "m", "--save-baseline", "m", "--fail-if", "rtt.p50>+5%,rtt.p50>1ms"];
+    assert_eq!(latency("2us", &gate).code, Some(5), "the first has nothing to compare with");
+    for _ in 0..2 {
+        let slower = latency("3us", &gate);
+        assert_eq!(slower.code, Some(1), "{slower:?}");
+        let says = "not saved as baseline m, since a limit was exceeded";
+        assert!(slower.stderr.contains(says), "{slower:?}");
+    }
+    let held = latency("2us", &gate);
+    assert_eq!(held.code, Some(0), "{held:?}");
+    assert!(held.stdout.contains("saved as baseline m"), "{held:?}");
 }
 
 #[test]
@@ -285,11 +348,13 @@ fn a_baseline_is_kept_by_its_name_and_replaced() {
     let limits = ["--fail-if", "rtt.p50>+40%,rtt.max>1ms"];
     let slower = latency("3us", &[&["--baseline", "main"], &limits[..]].concat());
     assert_eq!(slower.code, Some(1), "{slower:?}");
-    assert!(slower.stdout.contains("B is 50 % slower at p50"), "{slower:?}");
+    assert!(slower.stdout.contains("this run is 50 % slower at p50"), "{slower:?}");
     let json = latency("3us", &[&["--baseline", "main", "--json"], &limits[..]].concat());
     assert_eq!(json.code, Some(1), "{json:?}");
     let record: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(record["schema"], "wiregauge.record");
+    assert_eq!(record["comparison"]["names"], serde_json::json!(["baseline main", "this run"]));
+    assert_eq!(record["comparison"]["limits"][0]["verdict"], "exceeded");
     assert!(json.stderr.contains("exceeded: +50 %"), "{json:?}");
     // The copy is enough, and a later one replaces it.
     let runs = std::fs::read_dir(scratch.join("wiregauge-runs")).unwrap();
@@ -299,10 +364,10 @@ fn a_baseline_is_kept_by_its_name_and_replaced() {
     measured(&scratch, "after", "constant(4us)", &[]);
     let again = ["after", "--baseline", "main", "--save-baseline", "main"];
     let twice = compared(&scratch, &again);
-    assert!(twice.stdout.contains("B is 100 % slower at p50"), "{twice:?}");
+    assert!(twice.stdout.contains("this run is 100 % slower at p50"), "{twice:?}");
     let same = compared(&scratch, &["after", "--baseline", "main"]);
     assert!(
-        same.stdout.contains("no significant difference at p50 (±0 %) or at p99 (±0 %)"),
+        same.stdout.contains("no change shown at p50 (at most 0 %) or at p99 (at most 0 %)"),
         "{same:?}"
     );
     let names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());

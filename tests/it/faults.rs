@@ -13,7 +13,9 @@ mod seeded;
 mod shared_memory;
 mod suspended;
 
-use crate::support::controller::{Controller, Ended, PublicCopy, Scratch, wiregauge, words};
+use crate::support::controller::{
+    Controller, Ended, PublicCopy, Scratch, copy_as_earlier, wiregauge, words,
+};
 use rustix::process::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -73,7 +75,8 @@ fn retold(scratch: &Scratch) {
     let csv = wiregauge(scratch, &["export", "run", "--format", "csv", "--out", "run.csv"]);
     assert_eq!(csv.code, Some(0), "{csv:?}");
     assert!(fs::read_to_string(scratch.join("run.csv")).unwrap().lines().count() > 200);
-    let same = wiregauge(scratch, &["compare", "run", "run"]);
+    copy_as_earlier(&scratch.join("run"), &scratch.join("before"));
+    let same = wiregauge(scratch, &["compare", "before", "run"]);
     assert_eq!(same.code, Some(3), "an incomplete run: {same:?}");
     assert!(!same.stdout.contains("yes"), "{same:?}");
 }

@@ -3,14 +3,14 @@
 //! Takes records and their reduced samples; gives sections: a table of p50, p99 and rates with the
 //! difference to the baseline, what else differs, and the distributions of the same case.
 
-use super::comparison::{Change, Comparison, Pair, Side, pairs};
+use super::comparison::{Change, Comparison, Pair, Side, change, pairs, summary};
 use super::curves::{Curve, Reduced, headline};
-use super::model::{Cell, Note, OfRun, Section, Show, Table, figure, number, text};
-use super::number::{PERCENT, THOUSANDS};
+use super::model::{Cell, Note, OfRun, Rank, Section, Show, Table, figure, number, text};
+use super::number::THOUSANDS;
 use super::scale::Scale;
 use super::view::distribution;
 use wiregauge_figures::record::schema::{RateMetric, Run};
-use wiregauge_stats::{Difference, compare};
+use wiregauge_stats::{Difference, Missing, compare};
 
 /// So many records are told apart in one plot.
 pub const MOST_RECORDS: usize = 8;
@@ -21,7 +21,6 @@ const BASELINE: usize = 6;
 
 /// Several records with the names by which they are told apart.
 pub struct Several {
-    names: Vec<String>,
     sides: Vec<Side>,
 }
 
@@ -50,9 +49,8 @@ impl OfRun for Differs {}
 
 impl Several {
     /// The first is the baseline.
-    pub fn new(named: impl IntoIterator<Item = (String, Side)>) -> Several {
-        let (names, sides) = named.into_iter().unzip();
-        Several { names, sides }
+    pub fn new(sides: impl IntoIterator<Item = Side>) -> Several {
+        Several { sides: sides.into_iter().collect() }
     }
 
     /// The records with their names.
@@ -61,7 +59,7 @@ impl Several {
     }
 
     fn name(&self, at: usize) -> String {
-        let name = &self.names[at];
+        let name = &self.sides[at].name;
         if at == 0 { format!("{name} (baseline)") } else { name.clone() }
     }
 
@@ -72,23 +70,11 @@ impl Several {
         others.iter().enumerate().map(pairs_of).collect()
     }
 
-    /// A sentence for each record but the baseline: how many cases differ from the baseline, and
-    /// which one differs most.
+    /// Returns a sentence for each record but the baseline: how many cases changed, which one most.
     pub fn answer(&self) -> Vec<String> {
         let of_record = |(at, pairs): &(usize, Vec<Pair<'_>>)| {
-            let found: Vec<(&Pair<'_>, Change)> =
-                pairs.iter().filter_map(|pair| Some((pair, Change::of_headline(pair)?))).collect();
-            let (name, n, all) = (self.name(*at), found.len(), pairs.len());
-            match found.iter().max_by(|a, b| a.1.share.total_cmp(&b.1.share)) {
-                None if all == 0 => format!("{name}: no case in common with the baseline."),
-                None => format!("{name}: no significant difference in any of {all} cases."),
-                Some((pair, most)) => format!(
-                    "{name}: {n} of {all} cases differ significantly; the largest difference: {} \
-                     {}.",
-                    pair.label(),
-                    most.words
-                ),
-            }
+            let name = self.name(*at);
+            format!("{name}: {}.", summary(pairs, ["the baseline", &name]))
         };
         self.pairs().iter().map(of_record).collect()
     }
@@ -114,8 +100,9 @@ impl Several {
             let alone = self.sides[*at].runs().into_iter().filter(is_alone);
             lines.extend(alone.map(|run| Line { record: self.name(*at), run, baseline: None }));
         }
-        let note = "difference: to the baseline, with its 95 % interval; records were not measured \
-                    in turns, so that drift looks like a difference: `wiregauge ab` measures so; \
+        let note = "change: of the means of the rounds against the baseline's, with its 95 % \
+                    interval; none (≤4): no change shown, it is at most 4 %; records were not \
+                    measured in turns, so that drift looks like a difference: `wiregauge ab` does; \
                     at 95 % about one of 20 equal cases differs by chance";
         section.results.extend(table(lines).map(|table| table.notes([note])));
         section.tables.extend(self.conditions());
@@ -155,7 +142,8 @@ impl Several {
         let pairs = self.pairs();
         let share = |run: &Run| {
             let of_run = pairs.iter().flat_map(|(_, all)| all).filter(|p| p.a.index == run.index);
-            of_run.filter_map(Change::of_headline).map(|change| change.share).fold(0.0, f64::max)
+            let changes = of_run.filter_map(|pair| Change::largest(pair, ["A", "B"]));
+            changes.map(|change| change.share).fold(0.0, f64::max)
         };
         let mut cases: Vec<(f64, usize, &Run)> =
             baseline.iter().enumerate().map(|(case, run)| (share(run), case, *run)).collect();
@@ -221,15 +209,15 @@ fn table(lines: Vec<Line<'_>>) -> Option<Table> {
                 Some(metric) => Cell::of_run(Some(line.run), metric, p),
                 None => Cell::None,
             }));
-            let head = format!("{name} difference");
-            fields.push(figure(&head, "%", move |line: &Line<'_>| line.of_quantile(p)));
+            let head = format!("{name} change %");
+            fields.push(text(&head, move |line: &Line<'_>| line.of_quantile(p)).rank(Rank::Main));
         }
     }
     for (metric, name, unit, scale) in rates {
         let rate = move |line: &Line<'_>| Cell::rate(Some(line.run), metric, scale);
         fields.push(figure(name, unit, rate));
-        let head = format!("{name} difference");
-        fields.push(figure(&head, "%", move |line: &Line<'_>| line.of_rate(metric)));
+        let head = format!("{name} change %");
+        fields.push(text(&head, move |line: &Line<'_>| line.of_rate(metric)).rank(Rank::Main));
     }
     fields.push(number("n", "", |line: &Line<'_>| {
         let summary = headline(line.run).and_then(|metric| line.run.summary(metric));
@@ -243,17 +231,16 @@ impl Line<'_> {
         let metric = headline(self.run);
         let Some(baseline) = self.baseline else { return Cell::None };
         let [a, b] = [baseline, self.run].map(|run| run.summary(metric?)?.estimate(p));
-        compare::figures(a, b).map_or(Cell::None, shown)
+        shown(compare::figures(a, b))
     }
 
     fn of_rate(&self, metric: RateMetric) -> Cell {
         let both = self.baseline.and_then(|a| a.rate(metric)).zip(self.run.rate(metric));
-        both.map_or(Cell::None, |(a, b)| compare::rates(a, b).map_or(Cell::None, shown))
+        both.map_or(Cell::None, |(a, b)| shown(compare::rates(a, b)))
     }
 }
 
-/// What a figure differs by in per cent of the baseline's.
-fn shown(found: Difference) -> Cell {
-    let relative = |value| Cell::figure(value, found.relative_interval, PERCENT);
-    found.relative.map_or(Cell::None, |value| relative(value.0))
+/// Returns what a figure changed by, in per cent of the baseline's.
+fn shown(found: Result<Difference, Missing>) -> Cell {
+    change(found.as_ref().ok(), found.err())
 }

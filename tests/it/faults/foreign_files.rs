@@ -105,11 +105,12 @@ fn a_terminal_obeys_nothing_of_a_foreign_file() {
     record["runs"][0]["label"] = obeyed.into();
     record["environment"]["host"] = obeyed.into();
     fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
+    copy_as_earlier(&scratch.join("run"), &scratch.join("other"));
     fs::write(scratch.join("t"), format!("0ns\n{obeyed}\n")).unwrap();
     let all = [
         wiregauge(&scratch, &["report", "run"]),
-        wiregauge(&scratch, &["compare", "run", "run"]),
-        wiregauge(&scratch, &["compare", "run", "run", "--json"]),
+        wiregauge(&scratch, &["compare", "run", "other"]),
+        wiregauge(&scratch, &["compare", "run", "other", "--json"]),
         wiregauge(&scratch, &["oneway", "--trace", "t"]),
         wiregauge(&scratch, &["run", obeyed]),
         wiregauge(&scratch, &["report", obeyed]),

@@ -316,6 +316,19 @@ pub fn wiregauge(scratch: &Scratch, arguments: &[&str]) -> Ended {
     Controller::start(scratch, arguments).end()
 }
 
+/// Copies a run directory as that of a run which was started before.
+pub fn copy_as_earlier(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+    let path = to.join("record.json");
+    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    record["started"] = "2026-01-01T00:00:00Z".into();
+    fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
+}
+
 /// The words of a line.
 pub fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()

@@ -575,7 +575,7 @@ warnings! {
 
     /// Two runs that are compared were not measured in turns.
     "not_interleaved" Warning NotInterleaved
-    says("A and B were not interleaved, so drift looks like a difference"),
+    says("the two were not interleaved, so drift looks like a difference"),
     advises("measure both in turns: use `wiregauge ab`");
 
     /// Curves lack samples that were only counted.

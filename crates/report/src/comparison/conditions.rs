@@ -85,6 +85,60 @@ const NOT_COMPARED: [&str; 16] = [
 /// Parts of a case that say nothing of their own: names, places on axes, and the seed.
 const NOT_OF_A_CASE: [&str; 5] = ["label", "point", "axes", "is_preparation", "seed"];
 
+/// Parts of a case that say how much is measured and not what, and the network that a simulation
+/// has in the place of the one that is measured.
+const NOT_OF_A_KEY: [&str; 5] =
+    ["bound", "warmup", "exact_warmup", "timeout", "settings.synthetic"];
+
+/// Returns what makes the cases of two runs different ones, in words: `transport tcp, not shm`.
+/// What their sides select is none of it. `None`: nothing.
+pub(super) fn of_cases(a: &Side, b: &Side, pair: &Pair<'_>) -> Option<String> {
+    let mut all = Vec::new();
+    differ(&mut all, "", key_fields(a, b, pair), |_| Severity::Severe);
+    let hosts = [(a, pair.a), (b, pair.b)].map(|(side, run)| side.record.plan.hosts_of(&run.case));
+    push(&mut all, Severity::Severe, "hosts", hosts);
+    named(&all)
+}
+
+/// Options that are told where cases differ in more.
+const MAX_NAMED: usize = 3;
+
+fn named(differing: &[Condition]) -> Option<String> {
+    let names = differing.iter().take(MAX_NAMED).map(|one| {
+        let [a, b] = one.shown();
+        format!("{} {b}, not {a}", one.what)
+    });
+    let more = differing.len().saturating_sub(MAX_NAMED);
+    let more = (more > 0).then(|| format!("{more} more"));
+    let all: Vec<String> = names.chain(more).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// Returns the options of both cases that name them. The numbers of hosts are those of a record.
+fn key_fields(a: &Side, b: &Side, pair: &Pair<'_>) -> [Fields; 2] {
+    own_fields(a, b, pair).map(|mut fields| {
+        fields.retain(|path, _| {
+            let is_amount = NOT_OF_A_KEY.iter().any(|part| {
+                path.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            });
+            !is_amount && path != "topology.ranks.host"
+        });
+        fields
+    })
+}
+
+/// Returns the options of both cases, without what their sides select.
+fn own_fields(a: &Side, b: &Side, pair: &Pair<'_>) -> [Fields; 2] {
+    [pair.a, pair.b].map(|run| {
+        let mut own = of_case(&run.case);
+        own.retain(|path, _| {
+            let key = path.trim_start_matches("spec.");
+            !a.selection.names(key) && !b.selection.names(key)
+        });
+        own
+    })
+}
+
 /// A CPU that lost this share of its time or more ...
 const MUCH_LOST: f64 = 0.01;
 /// ... and so many times what it lost in the other run measured something else.
@@ -95,13 +149,7 @@ pub(super) fn differing(a: &Side, b: &Side, matches: &Matches<'_>, is_one: bool)
     let mut all = Vec::new();
     let severity = if is_one { Severity::Note } else { Severity::Severe };
     for pair in &matches.pairs {
-        let is_selected = |key: &str| a.selection.names(key) || b.selection.names(key);
-        let own = |run: &Run| {
-            let mut own = of_case(&run.case);
-            own.retain(|path, _| !is_selected(path.trim_start_matches("spec.")));
-            own
-        };
-        differ(&mut all, "", [own(pair.a), own(pair.b)], |_| severity);
+        differ(&mut all, "", own_fields(a, b, pair), |_| severity);
         let severity = severity.min(Severity::Warning);
         let methods = [pair.a, pair.b].map(|run| flat("method", &run.included));
         differ(&mut all, "", methods, |_| severity);

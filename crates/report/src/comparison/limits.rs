@@ -1,6 +1,6 @@
 //! What limits say of pairs of runs, in a sentence each.
 
-use super::selection::Matches;
+use super::selection::{Counterpart, Matches};
 use crate::number::{PERCENT, percent, signed, trimmed};
 use crate::scale::Scale;
 use serde::Serialize;
@@ -84,10 +84,13 @@ impl Judge<'_> {
         let is_measured = |run: &Run| self.limit.figure.is_measured(run);
         let pairs = matches.pairs.iter().filter(|pair| is_measured(pair.a) || is_measured(pair.b));
         let pairs = pairs.map(|pair| self.judge(pair.label(), Some(pair.a), pair.b));
-        let alone = matches.alone.iter().zip(["B", "A"]).flat_map(|(runs, other)| {
-            let reason = format!("{other} has no run of this case");
+        let others = [Counterpart::B, Counterpart::A];
+        let alone = matches.alone.iter().zip(others).flat_map(|(runs, other)| {
             let runs = runs.iter().filter(|run| is_measured(run));
-            runs.map(move |run| JudgedLimit::open(&run.label, self.text, &reason))
+            runs.map(move |run| {
+                let reason = matches.reason_alone(run, other);
+                JudgedLimit::open(&run.label, self.text, &reason)
+            })
         });
         pairs.chain(alone).collect()
     }

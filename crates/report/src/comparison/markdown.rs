@@ -2,7 +2,6 @@
 
 use super::Comparison;
 use crate::escape::escaped;
-use wiregauge_stats::Verdict;
 
 /// The rows of one table that are shown before the others are counted: a summary is read by a
 /// person, and GitHub cuts one off at 1 MiB.
@@ -10,12 +9,8 @@ const MOST_ROWS: usize = 50;
 
 /// The whole text.
 pub fn text(all: &Comparison) -> String {
-    let head = match all.verdict() {
-        Some(Verdict::Held) => "all limits held",
-        Some(Verdict::Exceeded) => "a limit was exceeded",
-        Some(Verdict::Inconclusive) => "inconclusive",
-        None => "comparison",
-    };
+    let head = all.verdict_words().unwrap_or("comparison");
+    let [a, b] = all.names.each_ref().map(String::as_str);
     let mut text = format!("## wiregauge: {head}\n\n");
     let answers = all.answers.iter().take(MOST_ROWS);
     let answers = answers.map(|one| format!("* {}: {}\n", cell(&one.runs), cell(&one.sentence)));
@@ -28,7 +23,7 @@ pub fn text(all: &Comparison) -> String {
         }),
     );
     text += &table(
-        ["differs", "severity", "A", "B"],
+        ["differs", "severity", a, b],
         all.conditions.iter().map(|one| [&one.what, one.severity.name(), &one.a, &one.b].map(cell)),
     );
     for warning in &all.warnings {

@@ -1,8 +1,9 @@
 //! A history: a line for each figure, one for each change of its level, and what else changed.
 
-use super::{Layout, Text, Tone, section};
+use super::section::{self, VERBOSE};
+use super::{Layout, Text, Tone};
 use crate::history::{Change, History, Point, Series};
-use crate::model::{Cell, OfRun, Table, figure, number, text};
+use crate::model::{Cell, OfRun, Rank, Table, figure, number, text};
 use crate::number::PERCENT;
 use std::cmp::Reverse;
 use wiregauge_base::options::each_once;
@@ -27,8 +28,9 @@ pub fn whole(history: &History, layout: &Layout) -> Text {
         text("run", |one: &&Series| one.runs.clone()),
         text("figure", |one: &&Series| one.figure.clone()),
         text("unit", |one: &&Series| one.scale.unit()),
-        number("records", "", |one: &&Series| Cell::Count(one.points.len() as u64)),
-        figure("first", "", move |one: &&Series| value(one, one.points.first())),
+        number("records", "", |one: &&Series| Cell::Count(one.points.len() as u64))
+            .rank(Rank::More),
+        figure("first", "", move |one: &&Series| value(one, one.points.first())).rank(Rank::More),
         figure("last", "", move |one: &&Series| value(one, one.points.last())),
         number("changes", "", |one: &&Series| Cell::Count(one.changes.len() as u64)),
     ];
@@ -37,7 +39,7 @@ pub fn whole(history: &History, layout: &Layout) -> Text {
     let changes: Vec<Changed<'_>> = all
         .flat_map(|series| series.changes.iter().map(move |change| Changed(series, change)))
         .collect();
-    let mut text = section::table(&table, layout, "").unwrap_or_default();
+    let mut text = section::table(&table, layout, VERBOSE).unwrap_or_default();
     if changes.is_empty() {
         text.append(layout.sentence("no figure changed its level", Tone::Plain));
         return text;
@@ -66,7 +68,7 @@ fn table_of_changes(changes: &[Changed<'_>], layout: &Layout) -> Text {
         }),
     ];
     let table = Table::of(changes.to_vec(), fields).unwrap_or_default();
-    section::table(&table, layout, "").unwrap_or_default()
+    section::table(&table, layout, VERBOSE).unwrap_or_default()
 }
 
 /// What else changed with the levels: of each record that of all its changes, the worst.

@@ -105,7 +105,11 @@ fn sections_of(record: &Record, patterns: &[&dyn PatternView]) -> Vec<Section> {
 
 /// Gaps that spinning cores saw.
 pub fn noise(all: &[Noise], layout: &Layout) -> Text {
-    joined(view::noise_tables(all).iter().filter_map(|table| section::table(table, layout, "")))
+    joined(
+        view::noise_tables(all)
+            .iter()
+            .filter_map(|table| section::table(table, layout, "--columns all")),
+    )
 }
 
 /// Sections alone.
@@ -115,7 +119,7 @@ pub fn sections(sections: &[Section], layout: &Layout) -> Text {
 
 /// A table alone.
 pub fn table(table: &Table, layout: &Layout) -> Text {
-    section::table(table, layout, "").unwrap_or_default()
+    section::table(table, layout, "--columns all").unwrap_or_default()
 }
 
 /// Texts with an empty line between two.

@@ -8,10 +8,12 @@ use crate::model::{Cell, Column, HeatMap, Note, Section, Table};
 use crate::number::short;
 use wiregauge_base::units::counted;
 
+/// Of commands without a choice of columns.
+pub const VERBOSE: &str = "--verbose";
 /// Most names of which a matrix is printed: more do not fit a terminal, and the page has them.
 const MOST: usize = 16;
 /// The report of a run has all columns in its page.
-const PAGE: &str = ", or the page";
+const PAGE: &str = "--columns all, or the page";
 
 /// The blocks of sections: first the tables that answer the question.
 pub fn blocks(sections: &[Section], layout: &Layout) -> Vec<Text> {
@@ -61,7 +63,8 @@ fn shown(table: &Table) -> impl Iterator<Item = &Column> {
 }
 
 /// A table with its caption and its notes; `None` where the terminal does not show it, or it has no
-/// column that was asked for. `elsewhere`: what else shows the columns that do not fit.
+/// column that was asked for. `elsewhere`: what shows the columns that do not
+/// fit.
 pub fn table(table: &Table, layout: &Layout, elsewhere: &str) -> Option<Text> {
     if !table.show.on_terminal() || table.rows.is_empty() {
         return None;
@@ -86,7 +89,7 @@ pub fn table(table: &Table, layout: &Layout, elsewhere: &str) -> Option<Text> {
     text.append(lines);
     if left_out > 0 {
         let more = counted(left_out, "more column");
-        let more = format!("{more}: --columns all{elsewhere}");
+        let more = format!("{more}: {elsewhere}");
         text.append(layout.sentence(&more, Tone::Plain));
     }
     text.append(notes(&table.notes, layout));
