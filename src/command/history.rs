@@ -43,8 +43,9 @@ pub fn history(typed: &Typed) -> Result<Exit, CommandError> {
     // RFC 3339 in UTC sorts as text; names of directories may be anybody's.
     entries.sort_by(|a, b| a.side.record.started.cmp(&b.side.record.started));
     let all = History::new(&entries, &typed.given.list("figure"));
-    let columns = if typed.given.flag("verbose") { Columns::All } else { Columns::Fitting };
-    let layout = layout(&Display { columns, ..Display::default() });
+    let verbose = typed.given.flag("verbose");
+    let columns = if verbose { Columns::All } else { Columns::Fitting };
+    let layout = layout(&Display { columns, verbose, ..Display::default() });
     show(typed.given.flag("json"), &all, |all| history::whole(all, &layout).to_string())
 }
 

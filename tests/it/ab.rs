@@ -78,7 +78,7 @@ fn sides_that_differ_in_neither_transport_nor_wait_are_named_by_their_series() {
     let says = |line: &&str| line.contains("is highest") || line.contains("distinguished");
     let answer = ended.stdout.lines().find(says).unwrap();
     assert!(
-        answer.contains("A: bandwidth unix") && answer.contains("B: bandwidth unix"),
+        answer.contains("unix busy at 64 KiB (A)") && answer.contains("unix busy at 64 KiB (B)"),
         "{answer}"
     );
 }

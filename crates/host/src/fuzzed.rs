@@ -26,7 +26,10 @@ pub fn read_tree(tree: &Tree) -> Vec<String> {
     let wanted = Use { device: Some("mlx5_0".into()), ..Use::default() };
     let examined =
         Examined::of(tree.clone(), environment, &wanted, |_| Ethtool::default(), |_| Vec::new());
-    said.extend(Checkup::of(&examined).findings.iter().map(|finding| finding.line()));
+    let findings = Checkup::of(&examined).findings;
+    said.extend(
+        findings.iter().map(|one| [one.what(), one.cost_and_source(), one.remedy()].concat()),
+    );
     said
 }
 

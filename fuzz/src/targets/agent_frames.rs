@@ -221,7 +221,9 @@ pub fn run(data: &[u8]) {
     if let Some(probe) = &round.probe {
         probe.environment.warnings(&probe.cpus);
         let findings = probe.checkup.iter().flat_map(|checkup| &checkup.findings);
-        findings.for_each(|finding| drop(finding.line()));
+        findings.for_each(|finding| {
+            drop((finding.what(), finding.cost_and_source(), finding.remedy()))
+        });
     }
     let mut threads = round.ranks.iter().flat_map(|rank| &rank.threads);
     if threads.all(|thread| thread.outcome.is_none() && thread.arena.rows().is_empty()) {

@@ -6,8 +6,9 @@ use crate::host::doctor::{Checkup, Finding, Use};
 use crate::host::{self, Tree};
 use crate::options::{Given, UsageError};
 use crate::plan::{Request, Wait};
-use crate::report::table::{Layout, Text, Tone};
-use crate::warning::Severity;
+use crate::report::table::{self, Layout, Text, Tone};
+use crate::units::counted;
+use crate::view::model::{OfRun, Rank, Table, prose, text};
 use serde::Serialize;
 use std::ffi::OsString;
 
@@ -109,39 +110,56 @@ fn uses(request: &Request) -> Result<Use, UsageError> {
     })
 }
 
-/// The tone of a severity.
-pub fn tone(severity: Severity) -> Tone {
-    match severity {
-        Severity::Severe => Tone::Bad,
-        Severity::Warning => Tone::Uncertain,
-        Severity::Note => Tone::Head,
-    }
+/// A finding with the hosts on which it is.
+pub struct Row<'a> {
+    pub hosts: String,
+    pub finding: &'a Finding,
 }
 
-/// A line for each finding, and how many there are.
+impl OfRun for Row<'_> {}
+
+/// Lays out how many findings there are, and a table of them.
 pub fn shown(checkup: &Checkup, layout: &Layout) -> Text {
-    let mut text = Text::default();
-    for finding in &checkup.findings {
-        text.append(layout.sentence(&finding.line(), tone(finding.severity)));
-    }
-    if !text.is_empty() {
-        text.end_line();
-    }
-    let (wrong, all) = (checkup.wrong(), checkup.findings.len());
-    let sentence = match (wrong, all - wrong) {
-        (0, 0) => "found: nothing that spoils a figure".to_owned(),
-        (0, notes) => {
-            format!("found: nothing wrong, {}", crate::units::counted(notes as u64, "note"))
-        }
-        (wrong, notes) => {
-            let notes = crate::units::counted(notes as u64, "note");
-            format!(
-                "found: {wrong} wrong, {notes}; `wiregauge doctor --fix` shows what it can change"
-            )
-        }
-    };
-    text.append(layout.sentence(&sentence, Tone::Head));
+    let mut text = layout.sentence(&counts(checkup), Tone::Head);
+    let rows = checkup.findings.iter().map(|finding| Row { hosts: String::new(), finding });
+    text.append(findings(rows.collect(), layout));
     text
+}
+
+/// Lays out a row for each finding; with a column of hosts where there are several.
+pub fn findings(rows: Vec<Row<'_>>, layout: &Layout) -> Text {
+    let has_hosts = rows.iter().any(|row| !row.hosts.is_empty());
+    let hosts = has_hosts.then(|| prose("on", |row: &Row<'_>| row.hosts.clone()));
+    let fields = [
+        text("severity", |row: &Row<'_>| row.finding.severity.name()),
+        text("check", |row: &Row<'_>| row.finding.check.clone()),
+        prose("found", |row: &Row<'_>| row.finding.what()),
+        prose("cost", |row: &Row<'_>| row.finding.cost_and_source()).rank(Rank::More),
+        // Paths of commands are long: a narrow terminal has both on lines of their own.
+        prose("change", |row: &Row<'_>| row.finding.remedy()).rank(Rank::More),
+    ];
+    let mut text = Text::default();
+    if let Some(found) = Table::of(rows, hosts.into_iter().chain(fields)) {
+        text.end_line();
+        text.append(table::table(&found, layout));
+    }
+    text
+}
+
+/// The command behind the number of findings.
+const FIX: &str = "`wiregauge doctor --fix` shows what it can change";
+
+fn counts(checkup: &Checkup) -> String {
+    let wrong = checkup.wrong();
+    let notes = checkup.findings.len() - wrong;
+    let in_words = counted(notes as u64, "note");
+    match (wrong, notes) {
+        (0, 0) => "found: nothing that spoils a figure".to_owned(),
+        (0, _) => format!("found: nothing wrong, {in_words}"),
+        (wrong, _) => {
+            format!("found: {wrong} wrong, {in_words}; {FIX}")
+        }
+    }
 }
 
 /// The user's wish to end.

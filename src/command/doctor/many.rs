@@ -1,6 +1,6 @@
 //! Several hosts: a table of all, the worst first, and what differs between them.
 
-use super::examine::{OfHost, Wanted, examine, host_name, only, shown, tone};
+use super::examine::{OfHost, Row, Wanted, examine, findings, host_name, only};
 use crate::cli::Display;
 use crate::command::console::{layout, print_json, print_report};
 use crate::command::hosts::{ProbeRequest, probe_each};
@@ -106,6 +106,23 @@ fn badness(asked: &Asked) -> (bool, usize, usize, usize) {
     }
 }
 
+/// Returns each finding once, with the hosts on which it is, the worst first; without `with_notes`
+/// those that are wrong alone.
+fn of_all_hosts(all: &[Asked], with_notes: bool) -> Vec<Row<'_>> {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for one in all {
+        let found = one.found.iter().flat_map(|checkup| &checkup.findings);
+        for finding in found.filter(|finding| with_notes || finding.is_wrong()) {
+            match rows.iter_mut().find(|row| row.finding == finding) {
+                Some(row) => row.hosts += &format!(", {}", one.host),
+                None => rows.push(Row { hosts: one.host.clone(), finding }),
+            }
+        }
+    }
+    rows.sort_by_key(|row| Reverse(row.finding.severity));
+    rows
+}
+
 fn text(all: &[Asked], differ: &[Difference], layout: &Layout) -> Text {
     let mut grid = Grid::new(["host", "reached", "severe", "warnings", "notes", "worst"]);
     for one in all {
@@ -125,18 +142,12 @@ fn text(all: &[Asked], differ: &[Difference], layout: &Layout) -> Text {
     }
     let (mut text, _) = grid.text(layout);
     for one in all {
-        text.end_line();
-        text.append(layout.sentence(&format!("host: {}", one.host), Tone::Head));
-        match &one.found {
-            Ok(checkup) if layout.verbose => text.append(shown(checkup, layout)),
-            Ok(checkup) => {
-                for finding in checkup.findings.iter().filter(|finding| finding.is_wrong()) {
-                    text.append(layout.sentence(&finding.line(), tone(finding.severity)));
-                }
-            }
-            Err(fault) => text.append(layout.sentence(&format!("fault: {fault}"), Tone::Bad)),
+        if let Err(fault) = &one.found {
+            let line = format!("fault: {}: {fault}", one.host);
+            text.append(layout.sentence(&line, Tone::Bad));
         }
     }
+    text.append(findings(of_all_hosts(all, layout.verbose), layout));
     if !differ.is_empty() {
         text.end_line();
     }

@@ -47,9 +47,9 @@ pub struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// Which of several is the best, and the next: "shm is fastest: p50 0.18 us; next unix, 1.9
-    /// us". Where the intervals do not show which of several it is, they are named together.
-    /// `None` where there are fewer than two.
+    /// Returns which of several is the best, and the next: "shm is fastest: p50 0.18 us; next
+    /// unix, 1.9 us". Where the intervals do not show which of several it is, they are named
+    /// together. `None` where there are fewer than two.
     pub fn best(self, all: &[Named]) -> Option<String> {
         let mut sorted: Vec<&Named> = all.iter().filter(|one| one.value.is_finite()).collect();
         sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
@@ -59,20 +59,25 @@ impl Compared<'_> {
         let (best, others) = sorted.split_first().filter(|(_, others)| !others.is_empty())?;
         let (apart, alike): (Vec<&Named>, Vec<&Named>) =
             others.iter().partition(|one| self.is_better(best, one));
-        let text = |one: &Named| one.text(self.scale, self.unit);
-        let (name, what, first) = (&best.name, self.what, text(best));
+        let (name, what, first) = (&best.name, self.what, self.text(best));
+        let next = if apart.is_empty() { String::new() } else { "; next ".to_owned() };
+        let next = next + &self.next(&apart);
         Some(match alike.as_slice() {
-            [] => format!("{name} is {}: {what} {first}; next {}.", self.word, self.next(&apart)),
+            [] => format!("{name} is {}: {what} {first}{next}.", self.word),
             [one] => format!(
-                "{name} and {} cannot be distinguished: {what} {first} and {}.",
+                "{name} and {} cannot be distinguished: {what} {first} and {}{next}.",
                 one.name,
-                text(one)
+                self.text(one)
             ),
             several => format!(
-                "{name} has {what} {first}; {} others cannot be distinguished from it.",
-                several.len()
+                "{name} has {what} {first}; {} cannot be distinguished from it{next}.",
+                listed(several)
             ),
         })
+    }
+
+    fn text(self, one: &Named) -> String {
+        one.text(self.scale, self.unit)
     }
 
     /// Whether the intervals show that one is better than the other.
@@ -83,20 +88,19 @@ impl Compared<'_> {
     /// The first of those that follow the best, with all that may be before it.
     fn next(self, sorted: &[&Named]) -> String {
         let [next, others @ ..] = sorted else { return String::new() };
-        let text = |one: &Named| one.text(self.scale, self.unit);
         let alike: Vec<&Named> =
             others.iter().copied().filter(|one| !self.is_better(next, one)).collect();
-        let (name, first) = (&next.name, text(next));
+        let (name, first) = (&next.name, self.text(next));
         match alike.as_slice() {
             [] => format!("{name}, {first}"),
             [one] => format!(
                 "{name} and {}, which cannot be distinguished, {first} and {}",
                 one.name,
-                text(one)
+                self.text(one)
             ),
             several => format!(
-                "{name}, {first}, and {} others that cannot be distinguished from it",
-                several.len()
+                "{name}, {first}, and {} that cannot be distinguished from it",
+                listed(several)
             ),
         }
     }
@@ -119,13 +123,61 @@ pub fn ends_of(run: &Run) -> String {
     format!("{} {}", run.case.transport.name(), run.case.wait.name())
 }
 
-/// Short names of runs, or their labels where two short ones are alike.
+/// Names that are listed; of more, their number.
+const MAX_LISTED: usize = 3;
+
+/// Returns the names of several: `a, b and c`, or `5 others`.
+fn listed(all: &[&Named]) -> String {
+    let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() && names.len() <= MAX_LISTED => {
+            format!("{} and {last}", first.join("; "))
+        }
+        _ => format!("{} others", names.len()),
+    }
+}
+
+/// Returns short names of runs; where two are alike, with what tells them apart: `tcp busy
+/// (cubic)`. Where even these are alike, the whole labels.
 pub fn told_apart(runs: &[&Run], short: impl Fn(&Run) -> String) -> Vec<String> {
-    let names: Vec<String> = runs.iter().map(|run| short(run)).collect();
+    let labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
+    names_apart(runs.iter().map(|run| short(run)).collect(), &labels)
+}
+
+fn names_apart(mut names: Vec<String>, labels: &[&str]) -> Vec<String> {
+    if each_once(&names).len() == names.len() {
+        return names;
+    }
+    let split: Vec<Vec<&str>> = labels.iter().map(|label| words(label)).collect();
+    for (name, label) in names.iter_mut().zip(&split) {
+        let own = label.iter().filter(|word| !split.iter().all(|other| other.contains(word)));
+        let own: Vec<&str> = own.copied().filter(|word| !words(name).contains(word)).collect();
+        if !own.is_empty() {
+            // That of a series stands before a colon.
+            *name = format!("{name} ({})", own.join(" ").trim_end_matches(':'));
+        }
+    }
     match each_once(&names).len() == names.len() {
         true => names,
-        false => runs.iter().map(|run| run.label.clone()).collect(),
+        false => labels.iter().map(|label| (*label).to_owned()).collect(),
     }
+}
+
+/// Returns the words of a label; a number and the unit behind it are one.
+pub fn words(label: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = label.trim();
+    while !rest.is_empty() {
+        let mut end = rest.find(' ').unwrap_or(rest.len());
+        let is_number = rest[..end].bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        if is_number && end < rest.len() {
+            let after = &rest[end + 1..];
+            end += 1 + after.find(' ').unwrap_or(after.len());
+        }
+        words.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    words
 }
 
 #[cfg(test)]
@@ -149,7 +201,8 @@ mod tests {
         );
         assert_eq!(
             said(&[near.clone(), unix.clone(), shm.clone()]),
-            "shm and null cannot be distinguished: p50 0.183 ±0.012 us and 0.190 ±0.010 us."
+            "shm and null cannot be distinguished: p50 0.183 ±0.012 us and 0.190 ±0.010 us; next \
+             unix, 1.87 ±0.27 us."
         );
         let open = Named { interval: None, ..unix };
         assert!(!said(&[open, shm.clone()]).contains("fastest"), "of which nothing is known");
@@ -169,6 +222,35 @@ mod tests {
     }
 
     #[test]
+    fn a_rival_of_a_wide_interval_does_not_hide_a_closer_one() {
+        let all = [named("shm", 200.0, 10.0), named("unix", 1900.0, 50.0), named("tcp", 4e3, 5e3)];
+        let said = fastest("p50").best(&all).unwrap();
+        let known = "shm and tcp cannot be distinguished: p50 0.200 ±0.010 us and 4.0 \
+                     (unresolved) us; next unix, 1.900 ±0.050 us.";
+        assert_eq!(said, known);
+    }
+
+    #[test]
+    fn cases_are_named_by_what_was_swept() {
+        for (short, labels, expected) in [
+            (
+                ["tcp busy"; 2],
+                ["rpc tcp cubic busy 1000 B", "rpc tcp bbr busy 1000 B"],
+                ["tcp busy (cubic)", "tcp busy (bbr)"],
+            ),
+            (
+                ["tcp busy"; 2],
+                ["bandwidth tcp busy 64 B", "bandwidth tcp busy 64 B 2 threads"],
+                ["tcp busy", "tcp busy (2 threads)"],
+            ),
+            (["tcp", "shm"], ["a", "b"], ["tcp", "shm"]),
+            (["tcp"; 2], ["a b", "b a"], ["a b", "b a"]),
+        ] {
+            assert_eq!(names_apart(short.map(str::to_owned).to_vec(), &labels), expected);
+        }
+    }
+
+    #[test]
     fn the_next_is_said_only_where_its_interval_is_apart() {
         let said = |all: &[Named]| fastest("p50").best(all).unwrap();
         let shm = named("shm", 80.0, 5.0);
@@ -183,8 +265,8 @@ mod tests {
         let udp = named("udp", 1900.0, 300.0);
         assert_eq!(
             said(&[tcp, shm, unixgram, unix, udp]),
-            "shm is fastest: p50 0.0800 ±0.0050 us; next unix, 1.70 ±0.20 us, and 2 others that \
-             cannot be distinguished from it."
+            "shm is fastest: p50 0.0800 ±0.0050 us; next unix, 1.70 ±0.20 us, and unixgram and udp \
+             that cannot be distinguished from it."
         );
     }
 }

@@ -92,22 +92,29 @@ impl Finding {
         self.severity > Severity::Note
     }
 
-    /// Its line, for a terminal or a program that reads lines.
-    pub fn line(&self) -> String {
-        let Finding { severity, check, subject, sentence, cost, source, .. } = self;
-        let subject = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
-        let source = if source.is_empty() { String::new() } else { format!(" ({source})") };
-        let change = match &self.command {
-            Some(command) => format!("; change: {command}"),
-            None => String::new(),
-        };
-        let advice = match self.advice.as_str() {
-            "" => String::new(),
-            advice if self.command.is_some() => format!("; or {advice}"),
-            advice => format!("; advice: {advice}"),
-        };
-        let severity = severity.name();
-        format!("{severity}: {check}: {subject}{sentence}; cost: {cost}{source}{change}{advice}")
+    /// Returns what is, of what.
+    pub fn what(&self) -> String {
+        match self.subject.as_str() {
+            "" => self.sentence.clone(),
+            subject => format!("{subject}: {}", self.sentence),
+        }
+    }
+
+    /// Returns what it costs, and who says so.
+    pub fn cost_and_source(&self) -> String {
+        match self.source.as_str() {
+            "" => self.cost.clone(),
+            source => format!("{} ({source})", self.cost),
+        }
+    }
+
+    /// Returns what changes it: a command, what else can be done, or both.
+    pub fn remedy(&self) -> String {
+        match (&self.command, self.advice.as_str()) {
+            (None, advice) => advice.to_owned(),
+            (Some(command), "") => command.clone(),
+            (Some(command), advice) => format!("{command}; or {advice}"),
+        }
     }
 }
 

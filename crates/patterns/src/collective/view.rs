@@ -3,6 +3,7 @@
 use super::spec::{Collective, Spec, Sync};
 use super::summary::Details;
 use crate::prelude::*;
+use wiregauge_figures::view::compared::{Named, ends_of};
 use wiregauge_figures::view::model::Rank;
 use wiregauge_figures::view::number::{PERCENT, THOUSANDS, US};
 
@@ -23,6 +24,19 @@ impl OfRun for &Seen<'_> {
 }
 
 impl PatternView for Collective {
+    /// Says the median of each operation, of several sizes those of the least and the greatest.
+    fn answer(&self, record: &Record) -> Vec<String> {
+        let own = record.runs.iter().filter(|run| run.case.pattern == NAME);
+        let runs: Vec<Seen<'_>> = own.filter_map(seen).collect();
+        // A study answers with more than that.
+        if runs.len() != record.runs.len() {
+            return Vec::new();
+        }
+        let named = runs.iter().map(|one| (operation(one), one));
+        let groups = grouped(named, |a, b| a.0 == b.0);
+        groups.iter().filter_map(|group| of_operation(group)).collect()
+    }
+
     fn section(&self, record: &Record) -> Option<Section> {
         let own = || record.runs.iter().filter(|run| run.case.pattern == NAME);
         let runs: Vec<Seen<'_>> = own().filter_map(seen).collect();
@@ -30,6 +44,31 @@ impl PatternView for Collective {
         section.results.extend(operations(record, &runs));
         section.filled()
     }
+}
+
+/// Returns the name of an operation with its ends and its ranks.
+fn operation(one: &Seen<'_>) -> String {
+    let ranks = one.run.case.topology.ranks.len();
+    format!("{}: {} of {ranks} ranks", ends_of(one.run), one.spec.name())
+}
+
+/// Returns the median of an operation with its interval.
+fn median(one: &Seen<'_>) -> Option<String> {
+    let found = one.run.summary(metric(&one.spec))?.quantile(0.5)?;
+    let value = found.value?.0;
+    Some(Named { name: String::new(), value, interval: found.shown_interval() }.text(US, "us"))
+}
+
+fn of_operation(group: &[(String, &Seen<'_>)]) -> Option<String> {
+    let least = group.iter().min_by_key(|(_, one)| one.run.case.size)?;
+    let most = group.iter().max_by_key(|(_, one)| one.run.case.size)?;
+    let name = &least.0;
+    let first = median(least.1)?;
+    let [from, to] = [least, most].map(|(_, one)| one.run.case.size);
+    if from == to {
+        return Some(format!("{name}: p50 {first}."));
+    }
+    Some(format!("{name}: p50 {first} at {from}, {} at {to}.", median(most.1)?))
 }
 
 fn seen(run: &Run) -> Option<Seen<'_>> {

@@ -3,24 +3,38 @@
 use super::{Spec, Stream};
 use crate::prelude::*;
 use wiregauge_figures::view::byte_rate::{self, ByteRateUnit};
-use wiregauge_figures::view::compared::ends_of;
+use wiregauge_figures::view::compared::{ends_of, told_apart};
 use wiregauge_figures::view::number::PERCENT;
 
 type Steps<'a> = (&'a Run, Spec);
 
+/// Returns the share of a stream's steps that were missed or lost.
+fn gone(counts: &Counts) -> f64 {
+    let steps = (counts.sent + counts.missed_steps).max(1);
+    (counts.missed_steps + counts.lost) as f64 / steps as f64
+}
+
 impl PatternView for Stream {
-    /// Of each stream how many steps were missed or lost.
+    /// Says how many steps a stream missed or lost; of several, which one most.
     fn answer(&self, record: &Record) -> Vec<String> {
         let runs = record.runs.iter().filter(|run| run.case.spec::<Spec>("stream").is_some());
-        let said = |run: &Run| {
-            let Counts { sent, missed_steps, lost, .. } = run.counts;
-            let steps = sent + missed_steps;
-            format!(
-                "{}: of {steps} steps, {missed_steps} were missed and {lost} lost.",
-                ends_of(run)
-            )
-        };
-        runs.map(said).collect()
+        let runs: Vec<&Run> = runs.collect();
+        let names = told_apart(&runs, ends_of);
+        let worst = runs
+            .iter()
+            .zip(&names)
+            .max_by(|(a, _), (b, _)| gone(&a.counts).total_cmp(&gone(&b.counts)));
+        let Some((run, name)) = worst else { return Vec::new() };
+        let Counts { sent, missed_steps, lost, .. } = run.counts;
+        let steps = sent + missed_steps;
+        let what = format!("of {steps} steps, {missed_steps} were missed and {lost} lost");
+        match runs.len() {
+            1 => vec![format!("{name}: {what}.")],
+            all if gone(&run.counts) == 0.0 => {
+                vec![format!("None of {all} streams missed or lost a step.")]
+            }
+            all => vec![format!("{name} is the worst of {all} streams: {what}.")],
+        }
     }
 
     fn section(&self, record: &Record) -> Option<Section> {

@@ -4,9 +4,10 @@ use super::section::{self, VERBOSE};
 use super::{Layout, Text, Tone};
 use crate::history::{Change, History, Point, Series};
 use crate::model::{Cell, OfRun, Rank, Table, figure, number, text};
-use crate::number::PERCENT;
+use crate::number::{PERCENT, percent, signed};
 use std::cmp::Reverse;
 use wiregauge_base::options::each_once;
+use wiregauge_base::units::counted;
 use wiregauge_figures::record::schema::Severity;
 
 /// Conditions of a change that are printed: the worst.
@@ -28,9 +29,8 @@ pub fn whole(history: &History, layout: &Layout) -> Text {
         text("run", |one: &&Series| one.runs.clone()),
         text("figure", |one: &&Series| one.figure.clone()),
         text("unit", |one: &&Series| one.scale.unit()),
-        number("records", "", |one: &&Series| Cell::Count(one.points.len() as u64))
-            .rank(Rank::More),
-        figure("first", "", move |one: &&Series| value(one, one.points.first())).rank(Rank::More),
+        number("records", "", |one: &&Series| Cell::Count(one.points.len() as u64)),
+        figure("first", "", move |one: &&Series| value(one, one.points.first())),
         figure("last", "", move |one: &&Series| value(one, one.points.last())),
         number("changes", "", |one: &&Series| Cell::Count(one.changes.len() as u64)),
     ];
@@ -39,9 +39,15 @@ pub fn whole(history: &History, layout: &Layout) -> Text {
     let changes: Vec<Changed<'_>> = all
         .flat_map(|series| series.changes.iter().map(move |change| Changed(series, change)))
         .collect();
-    let mut text = section::table(&table, layout, VERBOSE).unwrap_or_default();
+    let mut text = layout.sentence(&answer(history, &changes), Tone::Plain);
+    // Figures without a change are many, and say the same.
+    if layout.verbose || layout.width.is_none() {
+        text.end_line();
+        text.append(section::table(&table, layout, VERBOSE).unwrap_or_default());
+    } else {
+        text.append(layout.sentence("all figures: --verbose", Tone::Plain));
+    }
     if changes.is_empty() {
-        text.append(layout.sentence("no figure changed its level", Tone::Plain));
         return text;
     }
     text.end_line();
@@ -50,19 +56,43 @@ pub fn whole(history: &History, layout: &Layout) -> Text {
     text
 }
 
+/// Says how many figures changed their level, and the largest change of the last one.
+fn answer(history: &History, changes: &[Changed<'_>]) -> String {
+    let all = counted(history.series.len(), "figure");
+    let records = history.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+    let records = counted(records, "record");
+    let changed = history.series.iter().filter(|series| !series.changes.is_empty()).count();
+    let last = changes.iter().max_by(|Changed(_, a), Changed(_, b)| {
+        let by_share = a.relative.0.abs().total_cmp(&b.relative.0.abs());
+        a.at.cmp(&b.at).then(by_share)
+    });
+    match last {
+        None => format!("no change of a level shown in {all} of {records}"),
+        Some(Changed(series, change)) => format!(
+            "{changed} of {all} of {records} changed their level; last at {}: {} {} by {} %",
+            change.directory,
+            series.runs,
+            series.figure,
+            signed(percent(change.relative.0.abs()), change.relative.0)
+        ),
+    }
+}
+
 fn table_of_changes(changes: &[Changed<'_>], layout: &Layout) -> Text {
     let level = |series: &Series, value: f64| Cell::figure(value, None, series.scale.factor());
     let fields = [
         text("changed at", |Changed(_, change): &Changed<'_>| change.directory.clone()),
         text("run", |Changed(series, _): &Changed<'_>| series.runs.clone()),
         text("figure", |Changed(series, _): &Changed<'_>| series.figure.clone()),
-        text("unit", |Changed(series, _): &Changed<'_>| series.scale.unit()),
+        text("unit", |Changed(series, _): &Changed<'_>| series.scale.unit()).rank(Rank::More),
         number("before", "", move |Changed(series, change): &Changed<'_>| {
             level(series, change.before.0)
-        }),
+        })
+        .rank(Rank::More),
         number("after", "", move |Changed(series, change): &Changed<'_>| {
             level(series, change.after.0)
-        }),
+        })
+        .rank(Rank::More),
         figure("change %", "", |Changed(_, change): &Changed<'_>| {
             Cell::figure(change.relative.0, change.interval, PERCENT)
         }),

@@ -29,6 +29,10 @@ pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
         lines.extend(super::study::answer(record));
     }
     lines.extend(super::together::answer(record));
+    lines.extend(super::pairs::answer(record));
+    if lines.is_empty() && record.runs.is_empty() {
+        lines.extend(super::clocks::answer(record));
+    }
     if lines.is_empty() {
         lines.extend(super::parts::answer(record));
     }

@@ -28,6 +28,22 @@ pub fn section(record: &Record) -> Option<Section> {
     section.filled()
 }
 
+/// Returns how well each other host's clock is known in the end.
+pub fn answer(record: &Record) -> Vec<String> {
+    let known = record.clocks.iter().filter_map(|history| {
+        let last = &history.known.last()?.clock;
+        let host = name(record, history);
+        let drift = last.drift_ppm;
+        let bound = short(last.drift_bound_ppm);
+        Some(format!(
+            "The clock of {host} gains {drift:.4} ±{bound} ppm; one-way times from and to it are \
+             known within {}.",
+            time(last.bound_ns)
+        ))
+    });
+    known.collect()
+}
+
 /// The name of the other host.
 fn name(record: &Record, history: &ClockHistory) -> String {
     let host = record.hosts.get(history.host as usize);
@@ -56,8 +72,9 @@ fn table(record: &Record, history: &ClockHistory) -> Option<Table> {
     }
     let host = name(record, history);
     let note = format!(
-        "offset: the clock of {host} minus this host's, each since its own epoch; drift: the rate \
-         at which it gains; the true value lies within ±"
+        "offset: the clock of {host} minus this host's; each counts from an epoch of its own, so \
+         that its changes say something, and its size nothing; drift: the rate at which it gains; \
+         the true value lies within ±"
     );
     let table = Table::of(&history.known, fields)?;
     Some(table.caption(Note::new(format!("The clock of {host}"), Show::Page)).notes([note]))

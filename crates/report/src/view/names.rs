@@ -1,6 +1,7 @@
 //! What tells the runs of a report apart, for axes and legends that have no room for whole labels.
 
 use wiregauge_figures::record::schema::Run;
+use wiregauge_figures::view::compared::words;
 
 /// What tells each run from the others; where that is nothing, the number of the run. One run
 /// alone has its whole label.
@@ -43,23 +44,6 @@ fn own_words(labels: &[&str]) -> Vec<Option<String>> {
     let own: Vec<String> = split.iter().map(own).collect();
     let is_unique = |name: &String| own.iter().filter(|other| *other == name).count() == 1;
     own.iter().map(|name| (!name.is_empty() && is_unique(name)).then(|| name.clone())).collect()
-}
-
-/// The words of a label; a number and the unit behind it are one.
-fn words(label: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    let mut rest = label.trim();
-    while !rest.is_empty() {
-        let mut end = rest.find(' ').unwrap_or(rest.len());
-        let is_number = rest[..end].bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        if is_number && end < rest.len() {
-            let after = &rest[end + 1..];
-            end += 1 + after.find(' ').unwrap_or(after.len());
-        }
-        words.push(&rest[..end]);
-        rest = rest[end..].trim_start();
-    }
-    words
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use crate::model::{
 use crate::number::{PERCENT, quantile_name, short};
 use crate::scale::Scale;
 use std::collections::BTreeSet;
-use wiregauge_base::options::grouped;
+use wiregauge_base::options::{each_once, grouped};
 use wiregauge_figures::record::schema::{Bisection, CaseRecord, Metric, Record, Run, SlowPair};
 use wiregauge_figures::view::byte_rate::{self, ByteRateUnit};
+use wiregauge_figures::view::compared::{Named, median};
 use wiregauge_plan::{HostPair, Pairs};
 use wiregauge_stats::{Interval, Rate, RateMetric, Value};
 
@@ -22,6 +23,73 @@ pub fn section(record: &Record) -> Option<Section> {
     section.tables.extend(bisections(record));
     section.maps = matrices(record);
     section.filled()
+}
+
+/// Returns how far the pairs are apart, for each figure that answers their question, and the host
+/// that is behind slow pairs.
+pub fn answer(record: &Record) -> Vec<String> {
+    if record.plan.pairs.is_none() {
+        return Vec::new();
+    }
+    let of_pairs = record.runs.iter().filter(|run| run.case.part.pair.is_none());
+    let figures =
+        of_pairs.filter_map(|run| Some((run.case.label.as_str(), run, Spread::new(run)?)));
+    let groups = grouped(figures, |a, b| a.0 == b.0 && a.2.0 == b.2.0);
+    let mut lines: Vec<String> = groups.iter().filter_map(|group| spread(record, group)).collect();
+    lines.extend(slow_host(record));
+    lines
+}
+
+/// The figure of a pair: its name, its scale, and the figure with its interval.
+struct Spread(String, Scale, Named);
+
+impl Spread {
+    fn new(run: &Run) -> Option<Spread> {
+        let Some(metric) = metric_of(run) else {
+            let rate = run.rate(RateMetric::Bandwidth).filter(|rate| rate.value.is_finite())?;
+            let named = Named { name: String::new(), value: rate.value, interval: rate.interval };
+            return Some(Spread("bandwidth".into(), Scale::Bytes, named));
+        };
+        let named = median(run, String::new())?;
+        Some(Spread(format!("{} p50", metric.name()), Scale::Time, named))
+    }
+
+    /// Returns the figure with its interval and its unit.
+    fn text(&self) -> String {
+        self.2.text(self.1.factor(), self.1.unit())
+    }
+}
+
+/// Says between which pairs a figure is the least and the greatest.
+fn spread(record: &Record, group: &[(&str, &Run, Spread)]) -> Option<String> {
+    let mut sorted: Vec<&(&str, &Run, Spread)> =
+        group.iter().filter(|(.., spread)| spread.2.value.is_finite()).collect();
+    sorted.sort_by(|a, b| a.2.2.value.total_cmp(&b.2.2.value));
+    let middle = sorted.get(sorted.len() / 2)?;
+    let [least, .., most] = sorted.as_slice() else { return None };
+    let [first, last] = [least, most]
+        .map(|one| format!("{} ({})", one.2.text(), record.plan.hosts_of(&one.1.case)));
+    Some(format!(
+        "{}, {} pairs: {} from {first} to {last}; the median pair has {}.",
+        least.0,
+        sorted.len(),
+        least.2.0,
+        middle.2.text()
+    ))
+}
+
+/// Names the host that is in most of several slow pairs, if all of them are its own.
+fn slow_host(record: &Record) -> Option<String> {
+    let slow = &record.pairs.as_ref()?.slow;
+    let runs = each_once(slow.iter().map(|slow| slow.run));
+    let cases = runs.iter().filter_map(|run| record.plan.cases.get(*run as usize));
+    let pairs: Vec<HostPair> = cases.map(|case| case.topology.hosts()).collect();
+    let first = pairs.first().filter(|_| pairs.len() > 1)?;
+    let is_in_all =
+        |host: &Option<u32>| pairs.iter().all(|pair| pair.client == *host || pair.server == *host);
+    let host = [first.client, first.server].into_iter().find(is_in_all)?;
+    let name = record.plan.host(host);
+    Some(format!("All {} slow pairs are those of {name}: look there first.", pairs.len()))
 }
 
 /// Pairs that were drawn at random and measured at the same time.
@@ -127,6 +195,7 @@ pub fn matrices(record: &Record) -> Vec<HeatMap> {
             // A round trip is of both.
             if run.summary(Metric::HalfRtt).is_some() {
                 matrix.cells.insert((column, row), cell);
+                matrix.axes = "each pair was measured once and has both of its cells".into();
             }
         }
         matrix
@@ -151,7 +220,7 @@ fn figures(record: &Record, run: &Run) -> Vec<(HeatMap, Estimate)> {
         axes: "client in the row, server in the column".into(),
         ..HeatMap::default()
     };
-    let Some(metric) = answer(run) else {
+    let Some(metric) = metric_of(run) else {
         let rates = run.rates.iter().filter(|figure| figure.metric == RateMetric::Bandwidth);
         let map = |metric: RateMetric| map(metric.name(), Scale::of_rate(metric));
         let own = |rate: &Rate| (rate.value, rate.interval);
@@ -167,7 +236,7 @@ fn figures(record: &Record, run: &Run) -> Vec<(HeatMap, Estimate)> {
 
 /// The metric of a run that answers its question; `None`: a rate does. The figures of a run are in
 /// the order of what they answer; a round trip is twice its half.
-fn answer(run: &Run) -> Option<Metric> {
+fn metric_of(run: &Run) -> Option<Metric> {
     let mut metrics = run.figures.iter().map(|figure| figure.metric);
     metrics.find(|metric| !matches!(metric, Metric::Rtt | Metric::Complete | Metric::Post))
 }

@@ -4,7 +4,8 @@ use crate::prelude::*;
 use crate::rpc::lengths::{Lengths, OfSize};
 use crate::rpc::spec::{Slowdown, Spec};
 use wiregauge_figures::view::byte_rate::{self, ByteRateUnit};
-use wiregauge_figures::view::compared::{Compared, Named, ends_of};
+use wiregauge_figures::view::compared::{Compared, Named, ends_of, told_apart};
+use wiregauge_figures::view::model::Figure;
 use wiregauge_figures::view::number::US;
 
 /// A run with what it sends, and what the record says of its lengths.
@@ -91,25 +92,35 @@ impl Length<'_> {
 
 /// Which of the runs of a load has the least mean slowdown; of one run, its slowdown.
 pub(super) fn answer<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
-    let named = runs.filter_map(Sent::of).filter_map(|sent| {
+    let loads = runs.filter_map(Sent::of).filter_map(|sent| {
         let Cell::Figure(mean) = sent.slowdown() else { return None };
         let Cell::Text(load) = sent.load() else { return None };
-        let named = Named { name: ends_of(sent.run), value: mean.value.0, interval: mean.interval };
-        Some((format!("{} at {load}", sent.rpc.workload.label()), named))
+        Some((format!("{} at {load}", sent.rpc.workload.label()), sent.run, mean))
     });
-    let of_load = |group: Vec<(String, Named)>| {
-        let load = group[0].0.clone();
-        let all: Vec<Named> = group.into_iter().map(|(_, named)| named).collect();
-        match all.as_slice() {
-            [one] => Some(format!("{load}: mean slowdown of {} {}.", one.name, one.text(1.0, ""))),
-            all => {
-                let (word, what, unit) = ("best", "mean slowdown", "");
-                let least = Compared { word, what, scale: 1.0, unit, more_is_better: false };
-                least.best(all).map(|said| format!("{load}: {said}"))
-            }
-        }
+    grouped(loads, |a, b| a.0 == b.0).into_iter().filter_map(|group| of_load(&group)).collect()
+}
+
+/// Says which of several runs of one load has the least mean slowdown.
+fn of_load(group: &[(String, &Run, Figure)]) -> Option<String> {
+    let load = &group.first()?.0;
+    let runs: Vec<&Run> = group.iter().map(|(_, run, _)| *run).collect();
+    let named = group.iter().zip(told_apart(&runs, ends_of)).map(|((.., mean), name)| Named {
+        name,
+        value: mean.value.0,
+        interval: mean.interval,
+    });
+    let all: Vec<Named> = named.collect();
+    if let [one] = all.as_slice() {
+        return Some(format!("{load}: mean slowdown of {} {}.", one.name, one.text(1.0, "")));
+    }
+    let least = Compared {
+        word: "best",
+        what: "mean slowdown",
+        scale: 1.0,
+        unit: "",
+        more_is_better: false,
     };
-    grouped(named, |a, b| a.0 == b.0).into_iter().filter_map(of_load).collect()
+    least.best(&all).map(|said| format!("{load}: {said}"))
 }
 
 /// What the times of each length are held against.
