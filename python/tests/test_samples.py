@@ -46,7 +46,8 @@ class Samples(unittest.TestCase):
         for export in exports:
             name, kind, _ = export.name.split(".")
             record = wiregauge.read(FOLDER / name)
-            metric = None if kind in ("values", "stamps") else kind
+            metric = None if kind in ("values", "stamps", "measured") else kind
+            warmup = kind != "measured"
             is_stamps = kind == "stamps"
             names = wiregauge.STAMP_COLUMNS if is_stamps else wiregauge.COLUMNS
             wanted = pyarrow.parquet.read_table(export)
@@ -55,7 +56,7 @@ class Samples(unittest.TestCase):
             for library in LIBRARIES:
                 with self.subTest(export=export.name, library=library):
                     got = record.samples(
-                        metric=metric, stamps=is_stamps, warmup=True, library=library
+                        metric=metric, stamps=is_stamps, warmup=warmup, library=library
                     )
                     self.assertEqual(rows(got, names), rows(wanted, names))
 

@@ -126,7 +126,7 @@ const EXPORT: CommandDef = CommandDef {
     about: "Write a run's samples or figures, in a format that other programs read",
     examples: "
   wiregauge export wiregauge-runs/20261121T055243Z-latency --format csv > samples.csv
-  wiregauge export DIR --format parquet --out samples.parquet --without-warmup
+  wiregauge export DIR --format parquet --out samples.parquet --with-warmup
   wiregauge export DIR --format csv --metric response,service --run 2 --round 0,1
   wiregauge export DIR --format trace --run 0 --around 1000 --out trace.json",
     operands: &[OptionDef::path("DIR", "Run directory").required()],
@@ -141,7 +141,7 @@ const EXPORT: CommandDef = CommandDef {
         OptionDef::flag("stamps", "One row for each message, with its raw timestamps"),
         OptionDef::count("run", "Only these runs of the record, by number").list(),
         OptionDef::count("round", "Only these rounds of each run, by number").list(),
-        OptionDef::flag("without-warmup", "Leave out the warm-up"),
+        OptionDef::flag("with-warmup", "Include the warm-up, of which no figure is made"),
         OptionDef::count("around", "Only this many messages around the slowest, of a trace")
             .limits(1, MOST_MESSAGES),
     ]],

@@ -19,7 +19,7 @@ use crate::record::Baseline;
 use crate::remote::job::rank::Rank;
 use crate::stats::Limit;
 use crate::transport::definitions::DEFINITIONS;
-use crate::transport::{Interfaces, Role, Settings, TransportKind};
+use crate::transport::{Interfaces, Role, Settings, TransportKind, congestion_available};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -254,6 +254,10 @@ pub const RECORD: OptionTable = &under(
             .common(),
         OptionDef::flag("json", "Print the record on stdout, and nothing else"),
         OptionDef::flag("live", "Show progress, figures and curves full-screen during the run"),
+        OptionDef::flag(
+            "yes",
+            "Start on a terminal, too, what is expected to take over 10 minutes",
+        ),
         COLUMNS,
         UNIT,
         VERBOSE.common(),
@@ -461,7 +465,8 @@ pub fn run_options(given: &Given, rank: Option<Rank>) -> Result<RunOptions, Usag
     let (live, display) = (given.flag("live"), Display::of(given));
     let (rank, report_every) = (rank.map(Box::new), None);
     let causes = false;
-    Ok(RunOptions { clock, directory, json, live, report_every, causes, judge, display, rank })
+    let yes = given.flag("yes");
+    Ok(RunOptions { clock, directory, json, live, report_every, causes, yes, judge, display, rank })
 }
 
 /// Shortest time between two lines of a running round: the controller looks that often without
@@ -522,6 +527,12 @@ fn check_folder(option: &str, file: Option<&Path>) -> Result<(), UsageError> {
 pub fn measure(pattern: &dyn Pattern, given: &Given) -> Result<Command, UsageError> {
     // A wrong request is refused before a wrong place for what it would give.
     let (request, rank) = request(pattern, given)?;
+    // Another host has its own, and a study leaves out the cases of those that this kernel lacks.
+    if !request.place.is_remote() {
+        for name in given.list::<String>("congestion") {
+            congestion_available(&name).map_err(UsageError::of_option("congestion"))?;
+        }
+    }
     place::refuse_other_nodes(&request.place, given)?;
     let report_every = given.time("report-every").map(|every| every.duration());
     check_periods(&request, report_every)?;

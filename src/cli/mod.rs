@@ -34,6 +34,7 @@ pub use common_options::ALL as COMMON_OPTIONS;
 pub use display::{Color, Display};
 pub use doctor::words as doctor_words;
 pub use impact::Congestor;
+pub use suggest::near;
 
 use crate::clock::Source;
 use crate::host::Family;
@@ -63,6 +64,8 @@ pub struct RunOptions {
     pub report_every: Option<Duration>,
     /// Whether the causes of slow messages are looked for.
     pub causes: bool,
+    /// True if it may take longer than somebody is likely to wait.
+    pub yes: bool,
     /// How it is judged.
     pub judge: JudgeOptions,
     /// How its tables look.

@@ -85,19 +85,10 @@ pub fn option(command: &clap::Command, whole: &clap::Command, typed: &str) -> Op
         }
         _ => answer(word),
     };
-    // A short option may be that of several programs.
-    let meant: Vec<(&Peer, &Word)> = peers::meanings(typed, fits).collect();
-    if let Some((peer, word)) = meant.first() {
-        let is_ambiguous = meant.iter().any(|(_, other)| other.here != word.here);
-        return Some(match answer(word) {
-            Answer::Type(instead) if is_ambiguous => {
-                Answer::Type(format!("{instead}, {}'s {typed}", peer.name))
-            }
-            other => other,
-        });
-    }
-    if let Some((_, word)) = peers::meanings(typed, elsewhere).next() {
-        return Some(answer(word));
+    let meant: Vec<(&Peer, &Word)> =
+        peers::meanings(typed, fits).chain(peers::meanings(typed, elsewhere)).collect();
+    if let Some(found) = of_several(&meant, typed, answer) {
+        return Some(found);
     }
     let own: Vec<String> = options(command).collect();
     let own = || own.iter().map(String::as_str);
@@ -108,6 +99,41 @@ pub fn option(command: &clap::Command, whole: &clap::Command, typed: &str) -> Op
         return Some(Answer::Type(format!("'{near}'")));
     }
     peers::meanings(near, fits).next().map(|(_, word)| answer(word))
+}
+
+/// Meanings of a short option that are told, those that are likeliest.
+const MAX_MEANINGS: usize = 3;
+
+/// Returns what a word of several programs was meant for, each meaning with its program; what is
+/// missing here only where it has no other one.
+fn of_several(
+    meant: &[(&Peer, &Word)],
+    typed: &str,
+    answer: impl Fn(&Word) -> Answer,
+) -> Option<Answer> {
+    let mut known: Vec<(String, &str)> = Vec::new();
+    let mut missing = None;
+    for (peer, word) in meant {
+        match answer(word) {
+            Answer::Type(instead) if known.iter().any(|(other, _)| *other == instead) => {}
+            // Without a page of its own it is no program.
+            Answer::Type(instead) if peer.about.is_empty() => known.push((instead, "")),
+            Answer::Type(instead) => known.push((instead, peer.name)),
+            Answer::Missing(why) => missing = missing.or(Some(Answer::Missing(why))),
+        }
+    }
+    known.truncate(MAX_MEANINGS);
+    match known.as_slice() {
+        [] => missing,
+        [(instead, _)] => Some(Answer::Type(instead.clone())),
+        several => {
+            let each = several.iter().map(|(instead, peer)| match *peer {
+                "" => instead.clone(),
+                peer => format!("{instead} ({peer}'s {typed})"),
+            });
+            Some(Answer::Type(each.collect::<Vec<_>>().join(" or ")))
+        }
+    }
 }
 
 /// The option that a word without dashes was meant for: a host, a transport, a size.

@@ -224,17 +224,17 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("latency --iters 5", "'--count'"),
         ("latency -n 5", "'--count'"),
         ("latency -s 64", "'--size'"),
-        ("latency -t 10", "'--time', iperf3's -t"),
+        ("latency -t 10", "'--time' (iperf3's -t) or "),
         ("latency --duration 10", "'--time'"),
         ("latency -D 10", "'--time'"),
-        ("latency -c node07", "'--to', iperf3's -c"),
+        ("latency -c node07", "'--to' (iperf3's -c) or "),
         ("latency -d mlx5_0", "'--device'"),
         ("latency --ib_dev mlx5_0", "'--device'"),
-        ("bandwidth -P 4", "'--threads', iperf3's -P"),
-        ("bandwidth -l 128K", "'--size', iperf3's -l"),
+        ("bandwidth -P 4", "'--threads' (iperf3's -P) or "),
+        ("bandwidth -l 128K", "'--size' (iperf3's -l) or "),
         ("bandwidth -w 1M", "'--send-buffer'"),
-        ("bandwidth -b", "'--burst', sockperf's -b"),
-        ("bandwidth -i 1", "'--report-every', iperf3's -i"),
+        ("bandwidth -b", "'--burst' (sockperf's -b) or "),
+        ("bandwidth -i 1", "'--report-every' (iperf3's -i) or "),
         ("bandwidth --bidir", "'--direction bi'"),
         ("bandwidth -u", "'--transport udp'"),
         ("latency --mps 1000", "'oneway --rate'"),
@@ -500,4 +500,20 @@ proptest! {
             prop_assert!(!sentence.contains(char::is_control), "{:?}", sentence);
         }
     }
+}
+
+#[test]
+fn the_time_of_a_plan_is_known_before_it_runs() {
+    for (line, seconds) in [
+        ("bandwidth --transport shm,unix --time 2s --rounds 5", 20.0..23.0),
+        ("oneway --transport shm --rate 1k --count 9000 --warmup 1000 --rounds 2", 20.0..21.0),
+        ("latency --transport shm --wait block --count 99k --warmup 1k --rounds 2", 10.0..15.0),
+        // The first of the two ends a round.
+        ("bandwidth --transport shm --time 1s --count 16M --rounds 1", 1.0..1.5),
+        ("collective --size 8 --count 100 --rounds 2", 2.0..5.0),
+    ] {
+        let takes = request(line).plan().unwrap().duration().unwrap().as_secs_f64();
+        assert!(seconds.contains(&takes), "{line}: {takes} s");
+    }
+    assert_eq!(request("latency --forever").plan().unwrap().duration(), None);
 }

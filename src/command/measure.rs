@@ -27,10 +27,12 @@ use crate::report::table::Columns;
 use crate::report::{html, table};
 use crate::run::{RoundObserver, RunContext, RunSide, Sides, Watcher, preflight, run_after};
 use crate::transport::{Role, Settings};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 use crate::view::{ShownLimit, byte_rate};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Room for record.json and report.html beside the samples.
 const REPORT_BYTES: u64 = 8 << 20;
@@ -244,6 +246,7 @@ fn carry_out(
     options: &RunOptions,
     with: With<'_>,
 ) -> Result<(Record, Option<Writer>, Option<Exit>), CommandError> {
+    announce(plan, options)?;
     let interrupted = interrupts()?;
     let With { sides, observer, restore } = with;
     let causes = options.causes.then(|| Causes::new(plan)).transpose()?;
@@ -277,6 +280,39 @@ fn carry_out(
         (false, false) => Some(Exit::NOTHING),
     };
     Ok((record, writer, failed))
+}
+
+/// Runs of which nobody asks how long they take.
+const SHORT: Duration = Duration::from_secs(10);
+/// Longer than somebody at a terminal waits who did not mean to.
+const LONG: Duration = Duration::from_secs(600);
+
+/// Says on stderr what will be run and how long it takes, where it takes long.
+///
+/// # Errors
+/// It is far longer than somebody at a terminal waits, and was not asked for with `--yes`.
+fn announce(plan: &Plan, options: &RunOptions) -> Result<(), UsageError> {
+    let Some(takes) = plan.duration().filter(|takes| *takes > SHORT) else { return Ok(()) };
+    let cases = counted(plan.cases.len() as u64, "case");
+    let rounds = counted(plan.rounds.most, "round");
+    let most = if plan.rounds.until.is_some() { "at most" } else { "about" };
+    let text = format!("{cases} of {rounds}: {most} {}", in_words(takes));
+    ensure!(
+        takes <= LONG || options.yes || !std::io::stderr().is_terminal(),
+        "{text}: use --yes to run it, or lower --rounds, --time or --count"
+    );
+    complain(&text);
+    Ok(())
+}
+
+/// Returns a length of time as a person says it.
+fn in_words(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
 }
 
 /// Runs the command that takes back what others have changed. Returns true if it succeeded.

@@ -63,7 +63,7 @@ pub fn export(typed: &Typed) -> Result<Exit, CommandError> {
         runs: given.counts32("run"),
         rounds: given.counts32("round"),
         observables: given.choices("metric"),
-        without_warmup: given.flag("without-warmup"),
+        with_warmup: given.flag("with-warmup"),
         around: given.count("around"),
         rows: if given.flag("stamps") { Rows::Stamps } else { Rows::Values },
     };

@@ -10,7 +10,7 @@ use super::console::{complain, print_report, whole_layout};
 use super::hosts::{self, ProbeRequest, with_hosts};
 use super::measure::{execute_prepared, nothing_works};
 use super::{CommandError, Exit};
-use crate::cli::{Color, StudyOptions, entry};
+use crate::cli::{Color, StudyOptions, entry, near};
 use crate::host::{self, Family};
 use crate::options::{UsageError, each_once, refuse};
 use crate::pattern::registry;
@@ -153,17 +153,22 @@ fn find(name: &str) -> Result<(String, String), CommandError> {
     if let Some((name, text)) = STUDIES.iter().find(|(shipped, _)| *shipped == name) {
         return Ok((format!("studies/{name}.toml"), (*text).to_owned()));
     }
-    let names = Vec::from_iter(STUDIES.iter().map(|(name, _)| *name)).join(", ");
-    let text = read("study", Path::new(name), &names).map_err(UsageError)?;
+    let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();
+    let others = match near(name, &names) {
+        Some(near) => {
+            format!("did you mean '{near}'? (`wiregauge run` lists those that are shipped)")
+        }
+        None => "use a file, or one of those that `wiregauge run` lists".to_owned(),
+    };
+    let text = read("study", Path::new(name), &others).map_err(UsageError)?;
     Ok((name.to_owned(), text))
 }
 
 /// A file's text, or a sentence.
-fn read(what: &str, path: &Path, shipped: &str) -> Result<String, String> {
+fn read(what: &str, path: &Path, advice: &str) -> Result<String, String> {
     let shown = path.display();
-    host::read_text(path, LONGEST as u64).map_err(|error| {
-        format!("cannot read the {what} '{shown}' ({error}): use a file, or one of {shipped}")
-    })
+    host::read_text(path, LONGEST as u64)
+        .map_err(|error| format!("cannot read the {what} '{shown}' ({error}): {advice}"))
 }
 
 /// Returns what each entry asks for, with its series; a `timeout` that was typed holds for all.
@@ -322,7 +327,8 @@ fn publication(
     }
     let folder = Path::new(&parsed.written.file).parent().unwrap_or(Path::new(""));
     let path = folder.join(name);
-    let text = read("reference", &path, &shipped).map_err(wrong)?;
+    let text =
+        read("reference", &path, &format!("use a file, or one of {shipped}")).map_err(wrong)?;
     Ok(reference::parse(&path.display().to_string(), &text)?)
 }
 

@@ -66,7 +66,7 @@ fn logs_metrics_and_traces_are_read_back_by_others() {
             export(&scratch, name, "--format openmetrics", &format!("{name}.openmetrics")),
         ];
         if name != "bandwidth" {
-            let options = "--format trace --run 0 --round 1";
+            let options = "--format trace --run 0 --round 1 --with-warmup";
             files.push(export(&scratch, name, options, &format!("{name}.trace")));
         }
         let mut script = Command::new(python());
@@ -170,11 +170,16 @@ fn the_python_package_reads_what_the_program_exports() {
     ];
     for (name, command) in runs {
         run(&scratch, name, command);
-        export(&scratch, name, "--format parquet", &format!("{name}.values.parquet"));
-        export(&scratch, name, "--format parquet --stamps", &format!("{name}.stamps.parquet"));
+        for (options, kind) in [("", "values"), (" --stamps", "stamps")] {
+            let options = format!("--format parquet --with-warmup{options}");
+            export(&scratch, name, &options, &format!("{name}.{kind}.parquet"));
+        }
+        export(&scratch, name, "--format parquet", &format!("{name}.measured.parquet"));
     }
-    export(&scratch, "stream", "--format parquet --metric jitter", "stream.jitter.parquet");
-    export(&scratch, "load", "--format parquet --metric lateness", "load.lateness.parquet");
+    for (name, metric) in [("stream", "jitter"), ("load", "lateness")] {
+        let options = format!("--format parquet --with-warmup --metric {metric}");
+        export(&scratch, name, &options, &format!("{name}.{metric}.parquet"));
+    }
     let python = || {
         let mut command = Command::new(python());
         command.env("PYTHONPATH", below_root("python/src")).env("PYTHONDONTWRITEBYTECODE", "1");

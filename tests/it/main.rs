@@ -17,6 +17,7 @@ mod connections;
 mod containers;
 mod coverage;
 mod doctor;
+mod documents;
 mod evidence;
 mod exchange;
 mod explain;

@@ -8,6 +8,7 @@ extern crate wiregauge_base;
 
 pub mod case_frame;
 mod cpus;
+mod duration;
 mod ended;
 pub mod host_spec;
 pub mod impact;

@@ -231,6 +231,12 @@ fn parse_figure(word: &str) -> Result<Figure, String> {
         if Metric::from_name(word).is_some() {
             return Err(format!("'{word}' is a distribution: add a figure, one of {FIGURES}"));
         }
+        if ["max", "min"].contains(&word) || QUANTILES.iter().any(|p| quantile_name(*p) == word) {
+            return Err(format!(
+                "'{word}' is a figure of a metric: did you mean half_rtt.{word} (latency), \
+                 one_way.{word} (oneway, stream) or response.{word} (load, rpc)?"
+            ));
+        }
         return Err(unknown_metric(word));
     };
     let metric = Metric::from_name(metric).ok_or_else(|| unknown_metric(metric))?;

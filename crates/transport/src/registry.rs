@@ -123,10 +123,14 @@ impl TransportKind {
     pub fn check_settings(self, settings: &Settings) -> Result<(), UsageError> {
         let unknown = settings.iter().find(|(name, _)| !self.has_setting(name));
         let Some((name, _)) = unknown else { return settings.check_together() };
-        let own = self.descriptor().settings.iter().map(|own| format!("--{}", own.name));
-        let own = own.reduce(|all, next| format!("{all}, {next}"));
-        let supported = own.unwrap_or("no transport options".into());
-        Err(UsageError(format!("{self} does not support --{name}; it supports {supported}")))
+        let others = TransportKind::ALL.iter().filter(|other| other.has_setting(name));
+        let names: Vec<&str> = others.map(|other| other.name()).collect();
+        let first = names.first().copied().unwrap_or_default();
+        Err(UsageError(format!(
+            "{self} does not support --{name}, which belongs to {}: use --transport {first}, or \
+             leave it out",
+            names.join(", ")
+        )))
     }
 }
 

@@ -53,6 +53,7 @@ const USUAL_WORDS: &[Word] = &[
     command(&["vm", "qemu", "rxe"], "testbed rdma -- COMMAND", "a machine with Soft-RoCE"),
     command(&["completion"], "completions bash", ""),
     command(&["version"], "--version", ""),
+    command(&["client"], "latency --to HOST", "`--to` starts the server"),
     option(&["--iterations", "--iter", "--messages", "--samples", "--num"], "--count N", ""),
     option(&["--seconds", "--secs", "--runtime"], "--time TIME", "of each round"),
     option(&["--bytes-per-message", "--payload", "--message-size", "--msgsize"], "--size SIZE", ""),

@@ -200,8 +200,12 @@ mod tests {
             .filter_map(|one| Some((one.host.as_str(), &one.found.as_ref().ok()?.facts)))
             .collect();
         let text = text(&all, &differences(&facts), &Layout::default()).to_string();
-        assert!(text.contains("fault: no route"), "{text}");
-        assert!(text.contains("warning: governor: the governor is powersave"), "{text}");
+        assert!(text.contains("fault: gone: no route"), "{text}");
+        let row = text.lines().find(|line| line.contains("the governor is powersave"));
+        assert!(
+            row.is_some_and(|row| row.starts_with("bad ") && row.contains("warning")),
+            "{text}"
+        );
         assert!(text.contains("differs: kernel: 'bad' on bad; 'good' on good"), "{text}");
     }
 }

@@ -162,7 +162,7 @@ fn every_format_is_read_back_by_strict_parsers() {
     for (rows, name) in [(Rows::Values, "values"), (Rows::Stamps, "stamps")] {
         for format in [Format::Parquet, Format::Csv, Format::Json] {
             let path = scratch.join(&format!("{name}.{}", format.name()));
-            let selection = Selection { rows, ..Selection::default() };
+            let selection = Selection { rows, with_warmup: true, ..Selection::default() };
             export(&dir, format, &selection, Some(&path)).unwrap();
             files.push(path);
         }
@@ -190,9 +190,9 @@ fn a_selection_leaves_out_what_it_says() {
     let scratch = Scratch::new();
     let dir = scratch.join("run");
     written(&dir, &awkward_rounds());
-    let all = Selection { rows: Rows::Stamps, ..Selection::default() };
+    let all = Selection { rows: Rows::Stamps, with_warmup: true, ..Selection::default() };
     let one = Selection { runs: vec![0], ..all.clone() };
-    let part = Selection { without_warmup: true, ..one.clone() };
+    let part = Selection { with_warmup: false, ..one.clone() };
     let round = |round| Selection { rounds: vec![round], ..one.clone() };
     assert_eq!(csv(&dir, &all).len(), 5006);
     assert_eq!(csv(&dir, &one).len(), 5000);
@@ -253,14 +253,14 @@ fn a_trace_is_around_the_slowest_message_that_arrived() {
         of_metrics(&dir, round, &[Metric::Rtt, Metric::Post]);
         traced(&dir, selection)
     };
-    let ten = Selection { around: Some(10), ..Selection::default() };
-    let measured = Selection { without_warmup: true, ..ten.clone() };
+    let measured = Selection { around: Some(10), ..Selection::default() };
+    let ten = Selection { with_warmup: true, ..measured.clone() };
     let sequences = |range: std::ops::Range<u64>| range.collect::<Vec<_>>();
     assert_eq!(trace("middle", 120, &ten), sequences(115..125));
     assert_eq!(trace("end", 997, &ten), sequences(990..1000), "as many at the end");
     assert_eq!(trace("begin", 102, &ten), sequences(97..107));
     assert_eq!(trace("measured", 102, &measured), sequences(100..110), "without the warm-up");
-    let all = Selection { around: Some(5000), ..Selection::default() };
+    let all = Selection { around: Some(5000), ..ten };
     assert_eq!(trace("all", 120, &all), sequences(0..1000));
 }
 

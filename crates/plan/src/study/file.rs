@@ -21,11 +21,11 @@ const LONGEST_TEXT: usize = 500;
 pub const QUANTILES: [f64; 6] = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999];
 /// Words that hold for the whole run, and are typed where it is started.
 #[rustfmt::skip]
-pub const TYPED: [&str; 28] = [
+pub const TYPED: [&str; 29] = [
     "cpus", "seed", "clock", "out", "json", "to", "hosts", "hosts-file", "all-pairs", "at-once",
     "client-hosts", "bisection", "remote-binary", "push", "ssh", "rank", "ranks", "leader",
     "baseline", "save-baseline", "fail-if", "strict", "junit", "markdown",
-    "live", "columns", "verbose", "color",
+    "live", "yes", "columns", "verbose", "color",
 ];
 /// Words of a command that a study has no use for, and what is to be typed instead.
 const ELSEWHERE: [(&str, &str); 7] = [

@@ -131,7 +131,7 @@ pub fn export_to(
         }
         Format::Hlog => {
             // Its histograms are those of the figures.
-            let figures = Selection { without_warmup: true, ..selection.of_all_metrics() };
+            let figures = Selection { with_warmup: false, ..selection.of_all_metrics() };
             let chosen = figures.open(dir, &record)?;
             with_stack(|| hlog::write(&record, chosen, &mut out, failed))
                 .map_err(failed)

@@ -20,8 +20,8 @@ pub struct Selection {
     pub rounds: Vec<u32>,
     /// What is observed; where empty, the main metric of each run.
     pub observables: Vec<Observable>,
-    /// Leaves the warm-up out.
-    pub without_warmup: bool,
+    /// Includes the warm-up, of which no figure is made.
+    pub with_warmup: bool,
     /// What the rows of a table are.
     pub rows: Rows,
     /// Of a trace: only so many messages around the slowest.
@@ -38,7 +38,7 @@ impl Selection {
             ("around", self.around.is_some(), format == Format::Trace, "trace"),
             ("metric", !self.observables.is_empty(), has_samples, "another format"),
             ("round", !self.rounds.is_empty(), has_samples, "another format"),
-            ("without-warmup", self.without_warmup, has_samples, "another format"),
+            ("with-warmup", self.with_warmup, has_samples, "another format"),
         ];
         let wrong = given.into_iter().find(|(_, is_given, is_taken, _)| *is_given && !is_taken);
         let Some((option, _, _, of)) = wrong else { return Ok(()) };
@@ -110,7 +110,7 @@ impl Selection {
 
     /// Whether a message is left in: it is none of a warm-up that is left out.
     pub(super) fn leaves_in(&self, sample: &Sample) -> bool {
-        !self.without_warmup || !sample.flags.has(Flags::WARMUP)
+        self.with_warmup || !sample.flags.has(Flags::WARMUP)
     }
 
     pub(super) fn has_round(&self, round: u32) -> bool {

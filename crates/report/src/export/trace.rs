@@ -50,7 +50,7 @@ pub(super) fn write(
         }
     };
     let part = messages(one.open(dir, record)?, window)?;
-    let mut spans = spans(&context, &part, &observables, selection.without_warmup);
+    let mut spans = spans(&context, &part, &observables, selection.with_warmup);
     spans.extend(stages(record, run.index, round.index, &part));
     // What encloses comes before what it encloses.
     spans.sort_by(|a, b| {
@@ -164,13 +164,13 @@ fn spans(
     context: &RunContext,
     part: &RoundSamples,
     observables: &[Observable],
-    without_warmup: bool,
+    with_warmup: bool,
 ) -> Vec<Span> {
     let mut spans = Vec::new();
     for observable in observables {
         for row in Observer::new(*observable).rows(context, part) {
             let is_warmup = row.sample.flags.has(Flags::WARMUP);
-            if is_warmup && without_warmup {
+            if is_warmup && !with_warmup {
                 continue;
             }
             spans.push(Span {
