@@ -474,11 +474,14 @@ fn a_report_tells_what_the_run_told() {
     let (_, retold) = again.stdout.trim_end().split_once('\n').unwrap();
     assert_eq!(retold, table);
     let same = wiregauge(&scratch, &["compare", "run", "run"]);
-    assert_eq!(same.code, Some(0), "{same:?}");
+    assert!(same.code == Some(2) && same.stderr.contains("the same runs"), "{same:?}");
+    copy_as_earlier(&scratch.join("run"), &scratch.join("before"));
+    let copied = wiregauge(&scratch, &["compare", "before", "run"]);
+    assert_eq!(copied.code, Some(0), "{copied:?}");
     let differ = ["compare", "run@wait=adaptive", "run@wait=block", "--fail-if", "rtt.p50>+0.001%"];
     let differ = wiregauge(&scratch, &differ);
     assert!(differ.stdout.contains("adaptive") && differ.stdout.contains("block"), "{differ:?}");
-    let below = ["compare", "run", "run", "--fail-if", "rtt.p50>1ns"];
+    let below = ["compare", "before", "run", "--fail-if", "rtt.p50>1ns"];
     let below = wiregauge(&scratch, &below);
     assert_eq!(below.code, Some(1), "{below:?}");
     let none = wiregauge(&scratch, &["compare", "run@wait=busy", "run"]);

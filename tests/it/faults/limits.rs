@@ -21,7 +21,7 @@ fn a_stack_of_256_kib_is_enough_for_a_run_its_report_and_its_exports() {
         "stream --transport synthetic --count 100 --rounds 1 --out stream",
         "report run",
         "report run load --no-html",
-        "compare run run",
+        "compare run@wait=block run",
         "export run --format csv",
         "export run --format json",
         "export run --format parquet --out run.parquet",
@@ -81,7 +81,7 @@ fn too_few_open_files_are_named_and_never_called_damage() {
     assert_eq!(wiregauge(&scratch, &words(run)).code, Some(0));
     for command in [
         "report run",
-        "compare run run",
+        "compare run@wait=block run",
         "export run --format csv",
         "export run --format hlog",
         "history .",

@@ -156,11 +156,12 @@ impl Comparison {
             Answer::new(pair, names, differing.as_deref())
         });
         let answers: Vec<Answer> = answers.collect();
-        let has_several = answers.len() > 1;
+        let summary =
+            if answers.len() > 1 { summary(&matches.pairs, names) } else { String::new() };
         Comparison {
             names: names.map(str::to_owned),
             pairs: matches.pairs.len(),
-            summary: has_several.then(|| summary(&matches.pairs, names)).unwrap_or_default(),
+            summary,
             answers: if answers.is_empty() { vec![Answer::of_no_pair(names)] } else { answers },
             limits: limits::judged(limits, &matches, &b.record, unavailable.unwrap_or_default()),
             rows: matches.pairs.iter().enumerate().flat_map(differences).collect(),
