@@ -14,11 +14,11 @@ use std::ffi::OsString;
 
 const ABOUT: &str = "\
 Measure what an interconnect really gives a program, each figure with its own error.
-Without a command: a survey of every transport that works on this machine, in at most 60 s.";
+Without a command: a survey of every transport that works on this machine, in under a minute.";
 
 const EXAMPLES: &str = "\
 Examples:
-  wiregauge                                  every transport of this machine, in a minute
+  wiregauge                                  every transport of this machine, in under a minute
   wiregauge latency --transport tcp,shm --size 8..64KiB*2
   wiregauge oneway --transport udp --rate 10k --arrivals poisson
   wiregauge bandwidth --transport unix --size 64KiB --direction bi

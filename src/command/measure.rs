@@ -14,7 +14,7 @@ use crate::host::{self, CpuPair};
 use crate::loops::schedule;
 use crate::pattern::{registry, survey};
 use crate::plan::request::{MOST_THREADS, in_all};
-use crate::plan::{Case, Place, Plan, Rails, Request, UsageError};
+use crate::plan::{Case, Place, Plan, Rails, Request, UsageError, Wait};
 use crate::record::directory::{DEFAULT_BASE, unrestored_beside};
 use crate::record::error::shown;
 use crate::record::journal::not_restored;
@@ -29,6 +29,7 @@ use crate::run::{RoundObserver, RunContext, RunSide, Sides, Watcher, preflight, 
 use crate::transport::{Role, Settings};
 use crate::units::{Bytes, counted};
 use crate::view::{ShownLimit, byte_rate};
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -292,6 +293,12 @@ const LONG: Duration = Duration::from_secs(600);
 /// # Errors
 /// It is far longer than somebody at a terminal waits, and was not asked for with `--yes`.
 fn announce(plan: &Plan, options: &RunOptions) -> Result<(), UsageError> {
+    if let Some(cpu) = crowded_cpu(plan) {
+        complain(&format!(
+            "ends that wait busy share CPU {cpu}, and each keeps it from the others for its time \
+             slice: use --wait block, or --cpus with a CPU for each"
+        ));
+    }
     let Some(takes) = plan.duration().filter(|takes| *takes > SHORT) else { return Ok(()) };
     let cases = counted(plan.cases.len() as u64, "case");
     let rounds = counted(plan.rounds.most, "round");
@@ -303,6 +310,16 @@ fn announce(plan: &Plan, options: &RunOptions) -> Result<(), UsageError> {
     );
     complain(&text);
     Ok(())
+}
+
+/// Returns a CPU of this host on which several ends are to wait busy, as `--cpus` has it.
+fn crowded_cpu(plan: &Plan) -> Option<u32> {
+    let waits_busy = plan.cases.iter().any(|case| case.wait == Wait::Busy);
+    if !waits_busy || !plan.hosts.is_empty() {
+        return None;
+    }
+    let mut used = BTreeSet::new();
+    plan.cpus.iter().flat_map(|pair| [pair.client, pair.server]).find(|cpu| !used.insert(*cpu))
 }
 
 /// Returns a length of time as a person says it.

@@ -364,7 +364,7 @@ fn below_the_table_stand_the_instrument_the_noise_and_the_warnings() {
     // The worst first, those of one kind together, with what to do below them.
     let warnings = "\
 severe: 1 of 2 rounds were completed: interrupted by the user
-  advice: run it again once the reason is gone
+  advice: let it come to its end, or ask for less: --rounds, --time, --count
 warning: CPU 3 lost 5.0 % of its time to other work (longest gap 1.00 ms)
 warning: on node07: CPU 0 lost 4.0 % of its time to other work (longest gap \
                     1.00 ms)

@@ -141,16 +141,20 @@ pub fn escaped_json(text: String) -> String {
     text.chars().map(shown).collect()
 }
 
+/// Stands in the place of what is left out, with its number.
+const LEFT_OUT: &str = " characters left out";
+
 /// A text of at most about `most` characters: of a longer one the begin, which says what is wrong,
 /// and the end, which says what is allowed.
 pub fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
-    if length <= most {
+    // A sentence about few characters would be longer than they are.
+    if length <= most + LEFT_OUT.len() {
         return text.to_owned();
     }
     let begin: String = text.chars().take(most / 2).collect();
     let end: String = text.chars().skip(length - most / 2).collect();
-    format!("{begin} [{} characters left out] {end}", length - most / 2 * 2)
+    format!("{begin} [{}{LEFT_OUT}] {end}", length - most / 2 * 2)
 }
 
 /// A value and where it stands.

@@ -151,26 +151,20 @@ impl<'a> Group<'a> {
 
 /// Marks the figures that a warning weakens, by its subject. One about a metric is about that
 /// metric of its run; one about a CPU or an end is about the tail, and one about nothing in
-/// particular about all of its run. What weakens the whole record marks no figure, except the noise
-/// of a CPU: it is about the quantiles that the messages reach which it may have held up.
+/// particular about all of its run. What weakens the whole record marks no figure: the answer says
+/// from which quantile on the noise of a CPU may be in the latencies, and a mark at every figure
+/// would say nothing.
 pub fn mark<'a>(record: &Record, tables: impl Iterator<Item = &'a mut Table>) {
-    let is_noisy = record.warnings.iter().any(|warning| warning.kind == NOISY_CORE);
-    let noise: Vec<&Noise> =
-        record.noise.iter().chain(record.hosts.iter().flat_map(|host| &host.noise)).collect();
     let is_weak = |source: &Source| {
         let run = record.runs.iter().find(|run| run.index == source.run);
         let own =
             run.iter().flat_map(|run| &run.warnings).filter(|one| one.severity > Severity::Note);
-        let in_tail = |from: f64| source.quantile.is_some_and(|p| p >= from);
         let mut weakens = own.map(|warning| match &warning.subject {
             Some(Subject::Metric(name)) => is_about(name, &source.name),
-            Some(Subject::Role(_) | Subject::Cpu(_)) => in_tail(TAIL),
+            Some(Subject::Role(_) | Subject::Cpu(_)) => source.quantile.is_some_and(|p| p >= TAIL),
             Some(Subject::Interface(_) | Subject::Host(_)) | None => true,
         });
-        let hit = run.filter(|_| is_noisy).map_or(f64::NEG_INFINITY, |run| {
-            noise.iter().map(|noise| share_hit(noise, run)).fold(0.0, f64::max)
-        });
-        in_tail(1.0 - hit) || weakens.any(|weakens| weakens)
+        weakens.any(|weakens| weakens)
     };
     for row in tables.flat_map(|table| &mut table.rows) {
         for figure in row.cells.iter_mut().filter_map(Cell::figure_mut) {

@@ -83,7 +83,7 @@ fn at_80_columns_a_survey_has_the_figures_that_decide() {
         assert!(head.contains(word), "{word}\n{text}");
     }
     let row = text.lines().find(|line| line.starts_with("tcp  ") && line.contains("busy")).unwrap();
-    // Of the bandwidth the run has a warning, of the tail the machine; the rate has no warning.
+    // Of the bandwidth the run has a warning; the rate has none.
     assert!(row.contains("15.37 ±0.47 ") && row.contains('!'), "{row}");
 }
 
@@ -121,12 +121,13 @@ fn a_mark_stands_at_what_a_warning_weakens_and_only_there() {
         let mut rows = text.lines().filter(|line| line.starts_with(start) && line.contains(wait));
         rows.next().unwrap().matches('!').count()
     };
-    // The tail and the maximum of each; of tcp's bandwidth that of the large messages too.
-    assert_eq!((marks("udp  ", "busy"), marks("udp  ", "block")), (3, 3), "{text}");
-    assert!(marks("tcp  ", "busy") > 3, "{text}");
+    // Of tcp's bandwidth there is a warning; the noise of the machine is told in the answer alone.
+    assert_eq!((marks("udp  ", "busy"), marks("udp  ", "block")), (0, 0), "{text}");
+    assert!(marks("tcp  ", "busy") > 0, "{text}");
+    assert!(text.contains("from p89 on, latencies may be the machine's."), "{text}");
     // A program finds the mark beside the error, and no value has one.
     let text = report(&uneven(), &Layout::default());
-    assert!(text.contains("unresolved!") && !text.contains("15.37!"), "{text}");
+    assert!(text.contains("±18!") && !text.contains("345.7!"), "{text}");
 }
 
 struct Line(Vec<String>, f64, f64);

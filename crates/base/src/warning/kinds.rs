@@ -83,6 +83,15 @@ macro_rules! warnings {
     };
 }
 
+/// Returns the advice for rounds that are missing.
+fn again(why: &str) -> &'static str {
+    if why.contains("interrupted by the user") {
+        "let it come to its end, or ask for less: --rounds, --time, --count"
+    } else {
+        "run it again once the reason is gone"
+    }
+}
+
 warnings! {
     // What was measured is not what was asked for.
 
@@ -90,7 +99,7 @@ warnings! {
     "incomplete" Severe Incomplete { done: u32, planned: u32, why: String }
     size 1.0 - share(*done, *planned),
     says("{done} of {planned} rounds were completed: {why}"),
-    advises("run it again once the reason is gone");
+    advises("{}", again(why));
 
     /// Messages came with another payload than was sent.
     "corrupt_payload" Severe CorruptPayload { count: u64 }
@@ -248,7 +257,7 @@ warnings! {
     size *late_ns,
     says("{end} started round {round} {} late (±{}): the others ran uncontended",
          time(*late_ns), time(*bound_ns)),
-    advises("check the load of that host, or measure fewer pairs at once (allowed: {})",
+    advises("check the load of that host, or have fewer ends start at once (allowed: {})",
             time(*allowed_ns));
 
     /// Packets that an interface sends do not reach the other end, and smaller ones do.

@@ -18,7 +18,9 @@ pub fn section(record: &Record) -> Option<Section> {
     let study = record.plan.study.as_ref()?;
     let mut section = Section::new("parts", "At the same time");
     section.results.extend(sums(record, study));
-    section.results.extend(parts(record));
+    // The answer of `impact` is the factors; when each part began is for the page.
+    let show = if record.plan.name == "impact" { Show::Page } else { Show::Everywhere };
+    section.results.extend(parts(record).map(|table| table.show(show)));
     section.filled()
 }
 

@@ -119,7 +119,8 @@ pub fn records() -> Makes {
         let samples = fs::read(dir.join(SAMPLES)).ok();
         let is_changed =
             samples.is_some_and(|samples| samples != fs::read(truth.join(SAMPLES)).unwrap());
-        let words = *fault.pick(&["report run", "export run --format csv", "compare run@wait=busy run"]);
+        let words =
+            *fault.pick(&["report run", "export run --format csv", "compare run@wait=busy run"]);
         let output = fault.run(&words.split(' ').collect::<Vec<_>>());
         fault.ended(&output, &[0, 2, 3], &[]);
         let code = output.status.code();

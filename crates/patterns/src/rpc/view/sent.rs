@@ -3,6 +3,7 @@
 use crate::prelude::*;
 use crate::rpc::lengths::{Lengths, OfSize};
 use crate::rpc::spec::{Slowdown, Spec};
+use wiregauge_base::units::counted;
 use wiregauge_figures::view::byte_rate::{self, ByteRateUnit};
 use wiregauge_figures::view::compared::{Compared, Named, ends_of, told_apart};
 use wiregauge_figures::view::model::Figure;
@@ -62,7 +63,7 @@ impl<'a> Sent<'a> {
                 let offered = rate.0 * self.rpc.workload.mean() * unit.factor();
                 format!("{offered:.3} {}", unit.name()).into()
             }
-            None => format!("{} clients", self.rpc.clients).into(),
+            None => counted(self.rpc.clients, "client").into(),
         }
     }
 
