@@ -283,9 +283,9 @@ fn carry_out(
     Ok((record, writer, failed))
 }
 
-/// Runs of which nobody asks how long they take.
+/// Longest time that is not announced.
 const SHORT: Duration = Duration::from_secs(10);
-/// Longer than somebody at a terminal waits who did not mean to.
+/// Longest time that starts on a terminal without `--yes`.
 const LONG: Duration = Duration::from_secs(600);
 
 /// Says on stderr what will be run and how long it takes, where it takes long.
@@ -314,8 +314,8 @@ fn announce(plan: &Plan, options: &RunOptions) -> Result<(), UsageError> {
 
 /// Returns a CPU of this host on which several ends are to wait busy, as `--cpus` has it.
 fn crowded_cpu(plan: &Plan) -> Option<u32> {
-    let waits_busy = plan.cases.iter().any(|case| case.wait == Wait::Busy);
-    if !waits_busy || !plan.hosts.is_empty() {
+    let is_busy = |case: &Case| case.wait == Wait::Busy && !case.transport.simulates_time();
+    if !plan.cases.iter().any(is_busy) || !plan.hosts.is_empty() {
         return None;
     }
     let mut used = BTreeSet::new();

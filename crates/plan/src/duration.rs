@@ -2,13 +2,12 @@
 
 use super::{Case, Plan, Wait};
 use std::time::Duration;
-use wiregauge_transport::TransportKind;
 
 /// Time to start the processes of a round on this host and to open its ends, in seconds.
 const START_S: f64 = 0.1;
 /// Time to start a round where another host takes part.
 const REMOTE_START_S: f64 = 0.4;
-/// Time to start the ranks of a launcher of MPI.
+/// Time to start the ranks of a launcher (MPI).
 const LAUNCH_S: f64 = 1.5;
 /// Time of a message and its answer where both ends poll, in seconds.
 const POLLED_TRIP_S: f64 = 10e-6;
@@ -24,7 +23,8 @@ impl Plan {
     /// of messages of a closed loop what a usual machine takes, which may be wrong by a factor of
     /// three. `None`: a round ends when a user ends it.
     pub fn duration(&self) -> Option<Duration> {
-        let is_launched = self.cases.iter().any(|case| case.transport == TransportKind::Mpi);
+        let is_launched =
+            self.cases.iter().any(|case| case.transport.descriptor().launcher.is_some());
         let start_s = if is_launched {
             LAUNCH_S
         } else if self.hosts.is_empty() {

@@ -131,7 +131,7 @@ fn listed(all: &[&Named]) -> String {
     let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
     match names.as_slice() {
         [first @ .., last] if !first.is_empty() && names.len() <= MAX_LISTED => {
-            format!("{} and {last}", first.join("; "))
+            format!("{} and {last}", first.join(", "))
         }
         _ => format!("{} others", names.len()),
     }

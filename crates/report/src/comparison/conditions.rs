@@ -91,7 +91,7 @@ const NOT_OF_A_KEY: [&str; 5] =
     ["bound", "warmup", "exact_warmup", "timeout", "settings.synthetic"];
 
 /// Returns what makes the cases of two runs different ones, in words: `transport tcp, not shm`.
-/// What their sides select is none of it. `None`: nothing.
+/// Options that a side selects are left out. Returns `None` where nothing differs.
 pub(super) fn of_cases(a: &Side, b: &Side, pair: &Pair<'_>) -> Option<String> {
     let mut all = Vec::new();
     differ(&mut all, "", key_fields(a, b, pair), |_| Severity::Severe);

@@ -20,6 +20,7 @@ use selection::Matches;
 use serde::Serialize;
 use wiregauge_base::warning::Warning;
 use wiregauge_figures::record::schema::{Metric, RateMetric, Record, RecordedWarning, Run};
+use wiregauge_stats::compare::Estimate;
 use wiregauge_stats::limit::Figure;
 use wiregauge_stats::{Difference, Limit, Missing, Verdict, compare};
 
@@ -42,12 +43,15 @@ pub struct Line {
     pub pair: usize,
     /// Which figure.
     pub figure: String,
-    /// Whether it answers the question of the runs.
+    /// True for a figure of the runs' headline.
     #[serde(skip)]
     pub is_headline: bool,
-    /// Whether another figure of the same runs says the same: a round trip beside its half.
+    /// True for a figure that repeats another one: a round trip whose half is there.
     #[serde(skip)]
     pub is_repeated: bool,
+    /// The figure of each run with its interval, as in the run's own report.
+    #[serde(skip)]
+    pub estimates: [Option<Estimate>; 2],
     /// What it is in.
     #[serde(skip)]
     pub scale: Scale,
@@ -127,6 +131,7 @@ impl Line {
             is_repeated: matches!(figure, Figure::Quantile(Metric::Rtt, _)) && measures_half,
             scale: Scale::of(figure.metric()),
             figure: figure.to_string(),
+            estimates: [pair.a, pair.b].map(|run| figure.estimate(run)),
             differs: difference.as_ref().map(Difference::excludes_zero),
             difference,
             missing,
@@ -137,8 +142,8 @@ impl Line {
 impl Comparison {
     /// Compares the runs of two sides that belong together; each limit has its text. Where no run
     /// has a counterpart, the limits are judged all the same: those that compare are inconclusive.
-    /// Where one compares, only runs of the same case belong together: a gate must not pass since
-    /// something else was measured.
+    /// With a limit that compares, only runs of the same case are paired, so that a gate cannot
+    /// pass because something else was measured.
     pub fn new(a: &Side, b: &Side, limits: &[(String, Limit)]) -> Comparison {
         let is_gate = limits.iter().any(|(_, limit)| limit.compares());
         let matches = if is_gate {

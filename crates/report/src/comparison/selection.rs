@@ -15,7 +15,7 @@ pub struct Selection(Vec<(String, String)>);
 
 /// One side of a comparison: a record, and which of its runs.
 pub struct Side {
-    /// What sentences and tables call it.
+    /// Name in sentences and tables.
     pub name: String,
     /// The record.
     pub record: Record,
@@ -147,8 +147,8 @@ impl<'a> Matches<'a> {
         matches
     }
 
-    /// Those of two sides whose cases are alike; `difference` says in words what makes two cases
-    /// different ones. Two series of studies are made to differ, and stay pairs.
+    /// Pairs the runs of two sides that have the same case; `difference` describes how two cases
+    /// differ. Two series of studies differ on purpose, and are paired all the same.
     pub fn alike(
         a: &'a Side,
         b: &'a Side,

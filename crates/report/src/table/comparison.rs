@@ -3,18 +3,29 @@
 use super::section::{self, VERBOSE};
 use super::{Columns, Layout, Text, Tone, warnings};
 use crate::comparison::{Comparison, Condition, Line, change, largest};
-use crate::model::{Cell, OfRun, Rank, Table, figure, number, prose, text};
+use crate::model::{Cell, OfRun, Rank, Table, figure, prose, text};
 use crate::number::PERCENT;
 use crate::scale::Scale;
+use crate::view::names::own_words;
 use crate::warnings::grouped;
+use std::collections::BTreeMap;
 use wiregauge_base::options::each_once;
 use wiregauge_base::units::counted;
-use wiregauge_stats::{Difference, Value};
+use wiregauge_figures::view::compared::words;
+use wiregauge_stats::Difference;
 
 /// Sentences of runs, and conditions, that are printed before the others are counted.
 const MOST_LINES: usize = 16;
 /// Conditions that a terminal shows where not everything is to be told.
 const FEW_LINES: usize = 6;
+
+impl Line {
+    /// Returns the figure of one side, 0 for A and 1 for B, with its interval.
+    fn estimate(&self, side: usize) -> Option<Cell> {
+        let found = self.estimates[side]?;
+        Some(Cell::figure(found.value, found.interval, self.scale.factor()))
+    }
+}
 
 impl OfRun for &Line {}
 impl OfRun for &Condition {}
@@ -104,11 +115,9 @@ impl CaseChanges<'_> {
         self.lines.iter().copied().find(|line| line.figure == figure)
     }
 
-    /// Returns what one side has measured of a figure.
-    fn value(&self, figure: &str, side: impl Fn(&Difference) -> Value) -> Option<Cell> {
-        let line = self.line(figure)?;
-        let value = side(line.difference.as_ref()?);
-        Some(Cell::figure(value.0, None, line.scale.factor()))
+    /// Returns a figure of one side, 0 for A and 1 for B, with its interval.
+    fn value(&self, figure: &str, side: usize) -> Option<Cell> {
+        self.line(figure)?.estimate(side)
     }
 }
 
@@ -122,20 +131,24 @@ fn table_of_cases(cases: Vec<CaseChanges<'_>>, layout: &Layout) -> Text {
         figures.into_iter().map(|(figure, scale)| (figure.to_owned(), scale)).collect();
     let metrics = each_once(figures.iter().map(|(figure, _)| metric_of(figure)));
     let metric = if metrics.len() == 1 { metrics[0] } else { "" };
-    let [a, b] = cases[0].sides.clone();
-    let mut fields = vec![text("case", |case: &CaseChanges<'_>| case.lines[0].runs.clone())];
+    let [a, b] = cases[0].sides;
+    let labels: Vec<&str> = cases.iter().map(|case| case.lines[0].runs.as_str()).collect();
+    let (shared, names) = short_names(&labels);
+    let named: BTreeMap<usize, String> =
+        cases.iter().map(|case| case.lines[0].pair).zip(names).collect();
+    let mut fields =
+        vec![text("case", |case: &CaseChanges<'_>| named.get(&case.lines[0].pair).cloned())];
     for (figure, scale) in &figures {
         // Of one metric alone, its quantile is enough.
         let short = figure.strip_prefix(metric).and_then(|rest| rest.strip_prefix('.'));
         let name = short.unwrap_or(figure);
         let unit = scale.unit();
-        let first = number(&format!("{name} {a}"), unit, move |case: &CaseChanges<'_>| {
-            case.value(figure, |found| found.a)
-        });
-        fields.push(first.rank(Rank::More));
-        fields.push(number(&format!("{name} {b}"), unit, move |case: &CaseChanges<'_>| {
-            case.value(figure, |found| found.b)
-        }));
+        for (side, (own, rank)) in [(a, Rank::More), (b, Rank::Main)].into_iter().enumerate() {
+            let head = format!("{name} {own}");
+            let value =
+                self::figure(&head, unit, move |case: &CaseChanges<'_>| case.value(figure, side));
+            fields.push(value.rank(rank));
+        }
         let change = text(&format!("{name} change %"), move |case: &CaseChanges<'_>| {
             case.line(figure)
                 .map_or(Cell::None, |line| change(line.difference.as_ref(), line.missing))
@@ -144,13 +157,33 @@ fn table_of_cases(cases: Vec<CaseChanges<'_>>, layout: &Layout) -> Text {
     }
     let shows_none = cases.iter().flat_map(|case| &case.lines).any(|line| is_none_shown(line));
     let note = if shows_none {
-        "figures: geometric means of the rounds; change: with its 95 % interval; none (≤4): no \
-             change shown, it is at most 4 %"
+        "change: of the geometric means of the rounds, with its 95 % interval; none (≤4): no \
+         change shown, it is at most 4 %"
     } else {
-        "figures: geometric means of the rounds; change: with its 95 % interval"
+        "change: of the geometric means of the rounds, with its 95 % interval"
     };
     let table = Table::of(cases, fields).unwrap_or_default().notes([note]);
-    section::table(&table, layout, VERBOSE).unwrap_or_default()
+    let mut text = Text::default();
+    if !shared.is_empty() {
+        text.append(layout.sentence(&format!("all: {shared}"), Tone::Head));
+    }
+    text.append(section::table(&table, layout, VERBOSE).unwrap_or_default());
+    text
+}
+
+/// Returns the words that all labels have in common, which would take the room of a figure, and the
+/// other words of each label; whole labels where these do not tell them apart.
+fn short_names(labels: &[&str]) -> (String, Vec<String>) {
+    let own: Option<Vec<String>> = own_words(labels).into_iter().collect();
+    match own {
+        None => (String::new(), labels.iter().map(|label| (*label).to_owned()).collect()),
+        Some(own) => {
+            let split: Vec<Vec<&str>> = labels.iter().map(|label| words(label)).collect();
+            let mut shared = split.first().cloned().unwrap_or_default();
+            shared.retain(|word| split.iter().all(|label| label.contains(word)));
+            (shared.join(" "), own)
+        }
+    }
 }
 
 /// Returns the metric of a figure: `half_rtt` of `half_rtt.p50`.
@@ -191,14 +224,13 @@ fn tells_all(layout: &Layout) -> bool {
 
 /// Lays out all figures, but for those that say again what another one says.
 fn differences(all: &Comparison, layout: &Layout) -> Text {
-    let plain = |value: f64, scale| Cell::figure(value, None, scale);
     let [a, b] = &all.names;
     let fields = [
         text("run", |line: &&Line| line.runs.as_str()),
         text("figure", |line: &&Line| line.figure.as_str()),
         text("unit", |line: &&Line| line.scale.unit()),
-        number(a, "", move |line: &&Line| cell(line, |found, scale| plain(found.a.0, scale))),
-        number(b, "", move |line: &&Line| cell(line, |found, scale| plain(found.b.0, scale))),
+        figure(a, "", |line: &&Line| line.estimate(0)),
+        figure(b, "", |line: &&Line| line.estimate(1)),
         figure("change", "", |line: &&Line| {
             cell(line, |found, scale| Cell::figure(found.absolute.0, found.interval, scale))
         }),

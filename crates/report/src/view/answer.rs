@@ -49,7 +49,7 @@ pub fn answer(record: &Record, patterns: &[&dyn PatternView]) -> Vec<String> {
     let hit =
         |noise: &Noise| record.runs.iter().map(|run| share_hit(noise, run)).fold(0.0, f64::max);
     let of_machine = noise(&record.noise, &record.hosts, hit, is_throttled(record));
-    lines.extend(of_machine.filter(|_| says_times && !lines.is_empty()));
+    lines.extend(of_machine.filter(|_| says_times));
     lines
 }
 

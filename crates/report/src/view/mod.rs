@@ -12,7 +12,7 @@ mod figures;
 mod impact;
 mod lead;
 mod losses;
-mod names;
+pub mod names;
 mod noise;
 pub mod packets;
 mod pairs;

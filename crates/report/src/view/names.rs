@@ -33,7 +33,7 @@ fn apart(labels: &[&str]) -> Vec<String> {
 
 /// The words of each label that not all labels share, in their order; `None` for a label without
 /// such words, or with the same ones as another.
-fn own_words(labels: &[&str]) -> Vec<Option<String>> {
+pub fn own_words(labels: &[&str]) -> Vec<Option<String>> {
     let split: Vec<Vec<&str>> = labels.iter().map(|label| words(label)).collect();
     let is_shared = |word: &&str| split.iter().all(|label| label.contains(word));
     let own = |label: &Vec<&str>| -> String {
