@@ -30,7 +30,7 @@ test("a curve over load has its knee, the bound, and closed loops as such", asyn
     assert.equal(Number(row.answered_per_s), answered);
   }
   const drawn = JSON.parse(await page.locator("#plots").textContent());
-  const { series } = drawn.find((s) => s.id === "load").plots[0];
+  const { series } = drawn.flatMap((s) => s.plots).find((p) => p.id === "load-offered");
   const [{ x }] = series.find((s) => s.style === "peak").points;
   const knee = record.runs.find((r) =>
     r.rates.some((k) => k.metric === "offered_rate" && k.rate.value === x));
@@ -143,7 +143,8 @@ test("shares begin at 0 and stand along their axis", async (t) => {
   const last = await page.locator("#plot-study-1 output").textContent();
   const most = Math.max(...record.runs.map((r) =>
     r.rates.find((k) => k.metric === "missed").rate.value));
-  assert.ok(last.startsWith(`64 values: 100 k msg/s: ${100 * most} % `), last);
+  const percent = (100 * most).toPrecision(4);
+  assert.ok(last.startsWith(`64 values: 100 k msg/s: ${percent} % `), last);
 });
 
 test("clocks show their offset with its bound and their drift over the time", async (t) => {
