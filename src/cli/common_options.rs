@@ -11,6 +11,7 @@ use crate::options::{Given, OptionDef, OptionTable, UsageError, each_once, refus
 use crate::pattern::Pattern;
 use crate::pattern::options::MEASUREMENT;
 use crate::pattern::registry;
+use crate::plan::Bound;
 use crate::plan::pairs::AtOnce;
 use crate::plan::rails::RailsAtOnce;
 use crate::plan::request::{MOST_COUNT, MOST_ROUNDS, MOST_THREADS};
@@ -321,9 +322,9 @@ pub const JSON: OptionDef = OptionDef::flag("json", "Print JSON instead of a tab
 pub const ALL: &[OptionTable] =
     &[WHAT, LENGTH, CPUS, DRAW, REACH, PAIRS, RAILS, RANK, THRESHOLD, RECORD, PERIODS, TAIL, JUDGE];
 
-/// Returns the option that names the transports, as a pattern's command has it: others than those
-/// that carry the pattern are in no help, and refused in a sentence that names these.
-pub fn transports_of(pattern: &dyn Pattern) -> OptionTable {
+/// Returns the options of all measuring commands as a pattern's command has them: with its own
+/// transports and defaults, and without those that it refuses.
+pub fn of_pattern(pattern: &dyn Pattern) -> OptionTable {
     static TABLES: OnceLock<BTreeMap<&str, OptionTable>> = OnceLock::new();
     // One for each pattern of the program, for as long as it runs.
     let tables = TABLES.get_or_init(|| {
@@ -332,13 +333,63 @@ pub fn transports_of(pattern: &dyn Pattern) -> OptionTable {
     tables.get(pattern.name()).copied().unwrap_or_default()
 }
 
+/// What is asked of a pattern where nothing is given.
+struct Usual {
+    bound: Bound,
+    has_nodes: bool,
+    has_many_clients: bool,
+}
+
 fn new_table(pattern: &dyn Pattern) -> OptionTable {
+    let given = Given::of_tables([pattern.options()].into_iter().chain(ALL.iter().copied()));
+    let usual = pattern.request(&given).ok().map(|request| Usual {
+        bound: request.usual_bound,
+        has_nodes: request.asked.has_nodes(),
+        has_many_clients: request.asked.has_many_clients(),
+    });
+    let common = ALL.iter().copied().flatten().map(|option| match (option.name, &usual) {
+        ("transport", _) => transports_of(pattern, option),
+        (_, Some(usual)) => with_defaults(option, usual),
+        (_, None) => option.clone(),
+    });
+    common.collect::<Vec<_>>().leak()
+}
+
+/// Returns the option that names the transports: others than those that carry the pattern are in no
+/// help, and refused in a sentence that names these.
+fn transports_of(pattern: &dyn Pattern, option: &OptionDef) -> OptionDef {
     let (carrying, others): (Vec<TransportKind>, Vec<TransportKind>) =
         TransportKind::ALL.iter().partition(|one| pattern.is_carried_by(one.descriptor()));
     let hidden_names: Vec<&str> = others.iter().map(|one| one.name()).collect();
     let usual = carrying.iter().map(|one| one.name()).find(|name| TRANSPORTS.default == Some(name));
     let default = usual.or_else(|| carrying.first().map(|one| one.name()));
-    vec![OptionDef { hidden_names: hidden_names.leak(), default, ..TRANSPORTS }].leak()
+    OptionDef { hidden_names: hidden_names.leak(), default, ..option.clone() }
+}
+
+/// Returns an option with the defaults of a pattern, hidden where the pattern refuses it.
+fn with_defaults(option: &OptionDef, usual: &Usual) -> OptionDef {
+    let option = option.clone();
+    match option.name {
+        "count" => {
+            let count = usual.bound.count;
+            let count = count.map(|count| &*format!("{}k without --time", count / 1000).leak());
+            OptionDef { default_note: count, ..option }
+        }
+        "time" => {
+            let time = usual.bound.time.map(|time| time.to_string().replace(' ', ""));
+            let time = time.map(|time| &*format!("{time} without --count").leak());
+            OptionDef { default_note: time, ..option }
+        }
+        "client-hosts" => OptionDef { is_hidden: !usual.has_many_clients, ..option },
+        "hosts" if usual.has_nodes => OptionDef {
+            help: "Hosts that take part, such as node1,node2 or 'node[01-32]'; 'here' is this host",
+            ..option
+        },
+        name if usual.has_nodes && place::OF_PAIRS.contains(&name) => {
+            OptionDef { is_hidden: true, ..option }
+        }
+        _ => option,
+    }
 }
 
 /// What was asked of a pattern, with the options that all patterns have, and which process of a job
@@ -366,6 +417,7 @@ pub fn request(
         },
         perturb: given.flag("perturb"),
         waits: given.choices("wait"),
+        is_wait_chosen: given.is_given("wait"),
         threads: match given.is_given("threads") {
             true => each_once(given.counts32("threads")),
             false => request.threads,

@@ -19,7 +19,7 @@ Without a command: a survey of every transport that works on this machine, in un
 const EXAMPLES: &str = "\
 Examples:
   wiregauge                                  every transport of this machine, in under a minute
-  wiregauge latency --transport tcp,shm --size 8..64KiB*2
+  wiregauge latency --transport tcp,shm --size '8..64KiB*2'
   wiregauge oneway --transport udp --rate 10k --arrivals poisson
   wiregauge bandwidth --transport unix --size 64KiB --direction bi
   wiregauge compare before after --fail-if 'half_rtt.p99>+10%'
@@ -160,7 +160,7 @@ pub fn screen(names: &[&str], command: &clap::Command) -> String {
             usage: usage.trim_end(),
             examples: pattern.examples(),
             operands: &[],
-            options: tables::given_of_pattern(*pattern).definitions(),
+            options: &tables::in_order_of_help(*pattern),
             pointer: format!("{pointer}; of a transport: `wiregauge help tcp`"),
         }
         .text();

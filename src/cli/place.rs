@@ -13,6 +13,9 @@ use std::path::Path;
 
 /// Longest file of hosts that is read: room for `MOST_HOSTS` names.
 const LONGEST_FILE: u64 = 4 << 20;
+/// Options of pairs of hosts, which measurements in which all hosts take part refuse.
+pub const OF_PAIRS: [&str; 6] =
+    ["to", "all-pairs", "at-once", "bisection", "client-hosts", "rails"];
 /// Options of ssh.
 const OF_SSH: [&str; 3] = ["remote-binary", "push", "ssh"];
 
@@ -47,8 +50,7 @@ pub fn place(given: &Given) -> Result<(Place, Option<Rank>), UsageError> {
 /// # Errors
 /// Pairs of them were asked for.
 pub fn ranks(place: Place, given: &Given) -> Result<Place, UsageError> {
-    let of_pairs = ["to", "all-pairs", "bisection", "client-hosts", "rails"];
-    refuse_found(of_pairs.into_iter().find(|name| given.is_given(name)), |option| {
+    refuse_found(OF_PAIRS.into_iter().find(|name| given.is_given(name)), |option| {
         format!(
             "--{option} measures pairs, and here all hosts take part at once: use --hosts A,B,C, \
              or --nodes for processes on this host"

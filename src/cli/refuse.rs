@@ -41,7 +41,10 @@ fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Er
     let argument = text(ContextKind::InvalidArg);
     let option = option_name(&argument);
     match error.kind() {
-        ErrorKind::UnknownArgument => unknown(definition, command, &name, &argument),
+        ErrorKind::UnknownArgument => {
+            let value = value_after(arguments, &argument);
+            unknown(definition, command, &name, Unknown { argument: &argument, value })
+        }
         ErrorKind::InvalidSubcommand => {
             let typed = text(ContextKind::InvalidSubcommand);
             no_command(command, &name, &typed)
@@ -49,7 +52,9 @@ fn sentence(definition: &clap::Command, arguments: &[OsString], error: &clap::Er
         ErrorKind::InvalidValue => invalid_value(error, &argument),
         ErrorKind::ValueValidation => {
             let reason = error.source().map_or("invalid value".to_owned(), ToString::to_string);
-            format!("{option}: {reason}")
+            let elsewhere = suggest::missing_meaning(option);
+            let elsewhere = elsewhere.map(|(peer, why)| format!(" ({peer}'s {option}: {why})"));
+            format!("{option}: {reason}{}", elsewhere.unwrap_or_default())
         }
         ErrorKind::MissingRequiredArgument => {
             format!("{name} needs {argument}: {}", usage(command))
@@ -155,8 +160,26 @@ pub fn no_page(whole: &clap::Command, typed: &str) -> UsageError {
     ))
 }
 
-/// What was typed and is neither an option of the command nor an operand that it takes.
-fn unknown(whole: &clap::Command, command: &clap::Command, name: &str, argument: &str) -> String {
+/// Returns the word that was typed after an option.
+fn value_after<'a>(arguments: &'a [OsString], option: &str) -> &'a str {
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    words.find(|word| *word == option);
+    words.next().filter(|word| !word.starts_with('-')).unwrap_or_default()
+}
+
+/// A word that is neither an option of the command nor an operand that it takes, and the word that
+/// follows it, empty where that is an option too.
+struct Unknown<'a> {
+    argument: &'a str,
+    value: &'a str,
+}
+
+fn unknown(
+    whole: &clap::Command,
+    command: &clap::Command,
+    name: &str,
+    Unknown { argument, value }: Unknown<'_>,
+) -> String {
     if !argument.starts_with('-') {
         let has_operands = command.get_positionals().next().is_some();
         return match (command.has_subcommands(), has_operands) {
@@ -174,7 +197,7 @@ fn unknown(whole: &clap::Command, command: &clap::Command, name: &str, argument:
         .map(clap::Command::get_name)
         .collect();
     let meant = match elsewhere.as_slice() {
-        [] => Answer::sentence(suggest::option(command, whole, argument)),
+        [] => Answer::sentence(suggest::option(command, whole, argument, value)),
         some => format!(", which is an option of {}", some.join(", ")),
     };
     format!("{name} has no option '{argument}'{meant} ({})", see(name))

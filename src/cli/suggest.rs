@@ -67,8 +67,31 @@ pub fn near<'a>(typed: &str, names: &[&'a str]) -> Option<&'a str> {
     begun(typed, names()).or_else(|| nearest(typed, names()))
 }
 
-/// The option that was meant for a command, or for another one.
-pub fn option(command: &clap::Command, whole: &clap::Command, typed: &str) -> Option<Answer> {
+/// Returns the program whose option of this name has another meaning, which wiregauge lacks, and
+/// why it is lacking.
+pub fn missing_meaning(option: &str) -> Option<(&'static str, &'static str)> {
+    let mut found = peers::meanings(option, |word| matches!(word.here, Here::Nothing));
+    let found = found.find(|(peer, _)| !peer.about.is_empty());
+    found.map(|(peer, word)| (peer.name, word.note))
+}
+
+/// Returns whether the value of an option can be that of a word: `100M` is a rate, and no number of
+/// messages of a burst.
+fn takes(word: &Word, value: &str) -> bool {
+    let is_bit_rate = value.len() > 1 && value.ends_with(['K', 'M', 'G', 'k', 'm', 'g']);
+    match word.here {
+        Here::Option(here) if is_bit_rate => here.contains("RATE"),
+        _ => true,
+    }
+}
+
+/// The option that was meant for a command, or for another one. `value` follows it.
+pub fn option(
+    command: &clap::Command,
+    whole: &clap::Command,
+    typed: &str,
+    value: &str,
+) -> Option<Answer> {
     let is_root = command.get_name() == whole.get_name();
     let measures = is_root || has(command, "--transport");
     let fits = |word: &Word| match word.here {
@@ -87,6 +110,14 @@ pub fn option(command: &clap::Command, whole: &clap::Command, typed: &str) -> Op
     };
     let meant: Vec<(&Peer, &Word)> =
         peers::meanings(typed, fits).chain(peers::meanings(typed, elsewhere)).collect();
+    // The value leaves one of several meanings: it is said with how it differs.
+    if meant.len() > 1
+        && let Some((_, word)) = meant.iter().find(|(_, word)| takes(word, value))
+        && meant.iter().any(|(_, word)| !takes(word, value))
+        && let Answer::Type(instead) = answer(word)
+    {
+        return Some(Answer::Type(format!("{instead}, {}", word.note.replace('`', ""))));
+    }
     if let Some(found) = of_several(&meant, typed, answer) {
         return Some(found);
     }

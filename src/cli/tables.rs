@@ -96,8 +96,22 @@ pub fn take(matches: &ArgMatches, mut given: Given) -> Result<Given, UsageError>
 /// those of all transports.
 pub fn given_of_pattern(pattern: &dyn Pattern) -> Given {
     let transports = TransportKind::ALL.iter().map(|transport| transport.descriptor().settings);
-    let own = [pattern.options(), common_options::transports_of(pattern)].into_iter();
-    Given::of_tables(own.chain(common_options::ALL.iter().copied()).chain(transports))
+    let own = [pattern.options(), common_options::of_pattern(pattern)].into_iter();
+    Given::of_tables(own.chain(transports))
+}
+
+/// Returns the options of a pattern's command in the order of its help: by their headings, each
+/// where it is first needed.
+pub fn in_order_of_help(pattern: &dyn Pattern) -> Vec<&'static OptionDef> {
+    let mut options = given_of_pattern(pattern).definitions().to_vec();
+    let headings: Vec<&str> = options.iter().map(|option| heading(option)).collect();
+    options.sort_by_key(|option| headings.iter().position(|one| *one == heading(option)));
+    options
+}
+
+/// The heading of an option of a measuring command. What says nothing else says what is measured.
+fn heading(option: &OptionDef) -> &'static str {
+    option.heading.unwrap_or(MEASUREMENT)
 }
 
 /// A pattern's command, with the options of all transports in its help or without.
@@ -116,7 +130,7 @@ pub fn of_pattern(pattern: &'static dyn Pattern, with_settings: bool) -> clap::C
         true => argument(option).help_heading(SETTINGS).hide(!with_settings),
         // What a pattern has of its own says what is measured, where it says nothing else.
         false if pattern.options().iter().any(|own| own.name == option.name) => {
-            argument(option).help_heading(option.heading.unwrap_or(MEASUREMENT))
+            argument(option).help_heading(heading(option))
         }
         false => argument(option),
     });

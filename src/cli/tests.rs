@@ -234,6 +234,7 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
         ("bandwidth -l 128K", "'--size' (iperf3's -l) or "),
         ("bandwidth -w 1M", "'--send-buffer'"),
         ("bandwidth -b", "'--burst' (sockperf's -b) or "),
+        ("bandwidth -b 100M", "'oneway --rate', messages (oneway)"),
         ("bandwidth -i 1", "'--report-every' (iperf3's -i) or "),
         ("bandwidth --bidir", "'--direction bi'"),
         ("bandwidth -u", "'--transport udp'"),
@@ -257,6 +258,7 @@ fn a_wrong_word_is_answered_with_the_one_that_was_meant() {
     for (line, says) in [
         ("wrong", "there is no command 'wrong' (`wiregauge --help` lists all)"),
         ("latency --wrong", "latency has no option '--wrong' (`wiregauge help latency` lists all)"),
+        ("latency --port 5201", "(iperf3's --port: wiregauge chooses free ports itself)"),
         ("latency -p 5", "'-p': wiregauge chooses free ports itself (`wiregauge help latency"),
         ("compare a b -p", "compare has no option '-p' (`wiregauge help compare` lists all)"),
         ("osu_allreduce", "did you mean 'collective --collective allreduce'?"),

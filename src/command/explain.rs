@@ -348,12 +348,12 @@ impl Observer {
 
 /// Whether the ends of a case have two kernels: hosts of one kernel name the same boot.
 fn have_two_kernels(case: &Case, hosts: &[RemoteHost]) -> Result<bool, CommandError> {
-    let own = crate::host::boot();
-    let is_ours = |number: u32| {
-        let host = hosts.get(number as usize);
-        own.is_some() && host.and_then(|host| host.probe.boot.as_ref()) == own.as_ref()
-    };
-    let is_one = case.topology.ranks.iter().filter_map(|rank| rank.host).all(is_ours);
+    let is_one = case
+        .topology
+        .ranks
+        .iter()
+        .filter_map(|rank| rank.host)
+        .all(|number| hosts.get(number as usize).is_some_and(RemoteHost::shares_kernel));
     if is_one && std::env::var_os(APART_VARIABLE).is_none() {
         return Ok(false);
     }

@@ -92,10 +92,55 @@ pub fn prepared<T>(
             true => Ok(Err(unavailable)),
             false => {
                 hosts::find_rails(&mut request.place, &request.transports, hosts)?;
+                yield_crowded_cpus(&mut request, hosts)?;
                 execute(&request.plan()?, unavailable, hosts).map(Ok)
             }
         }
     })
+}
+
+/// Lets ends block that would wait busy on fewer CPUs of this machine, where the user named no wait
+/// mode; else says what is then measured.
+fn yield_crowded_cpus(request: &mut Request, hosts: &[RemoteHost]) -> Result<(), UsageError> {
+    let plan = request.clone().plan()?;
+    let cpus = crate::host::allowed_cpus().len() as u32;
+    let threads = busy_threads_here(&plan, hosts);
+    if threads <= cpus || plan.hosts.is_empty() {
+        return Ok(());
+    }
+    let crowd = format!(
+        "{threads} threads would wait busy at the same time on {} of this machine, where all these \
+         hosts are",
+        counted(cpus, "CPU")
+    );
+    if request.is_wait_chosen {
+        complain(&format!("{crowd}: the figures are the scheduler's; use --wait block"));
+    } else {
+        request.waits = vec![Wait::Block];
+        complain(&format!("{crowd}: they block instead (--wait busy insists)"));
+    }
+    Ok(())
+}
+
+/// Returns how many threads of hosts that are this machine wait busy at the same time, at most.
+fn busy_threads_here(plan: &Plan, hosts: &[RemoteHost]) -> u32 {
+    let groups = plan.groups();
+    let threads = groups.iter().map(|group| {
+        group.iter().map(|number| busy_threads(&plan.cases[*number], hosts)).sum::<u32>()
+    });
+    threads.max().unwrap_or(0)
+}
+
+/// Returns how many threads of a case wait busy on hosts that are this machine.
+fn busy_threads(case: &Case, hosts: &[RemoteHost]) -> u32 {
+    if case.wait != Wait::Busy || case.transport.simulates_time() {
+        return 0;
+    }
+    let here = case.topology.ranks.iter().filter(|rank| {
+        let host = rank.host.map(|number| hosts.get(number as usize));
+        host.is_none_or(|host| host.is_some_and(RemoteHost::shares_kernel))
+    });
+    here.map(|rank| rank.threads).sum()
 }
 
 /// Says why nothing can be measured.

@@ -48,7 +48,7 @@ fn every_plot_is_a_file_of_vectors_with_labels_as_text() {
     let path = scratch.join("run").join("record.json");
     let record = std::fs::read_to_string(&path).unwrap();
     let hostile = "</text><script>alert(1)</script>&amp;";
-    std::fs::write(&path, record.replace("latency synthetic busy 4096 B", hostile)).unwrap();
+    std::fs::write(&path, record.replace("latency synthetic busy 4 KiB", hostile)).unwrap();
     let printed = report(&scratch, &["run", "--svg", "figures", "--no-html"]);
     assert!(right(&printed).ends_with("plots: figures\n"), "{printed:?}");
     let read = read_svg(&scratch.join("figures"));

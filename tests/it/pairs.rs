@@ -224,7 +224,7 @@ fn a_slow_host_is_named_by_its_pairs() {
         assert!(ended.stdout.contains(&says), "{ended:?}");
     }
     assert!(
-        ended.stdout.contains(&format!("slow pair: bandwidth tcp block 65536 B {}", net.names[2]))
+        ended.stdout.contains(&format!("slow pair: bandwidth tcp block 64 KiB {}", net.names[2]))
     );
 }
 

@@ -372,7 +372,7 @@ warning: CPU 2 lost 3.0 % of its time to other work (longest gap 1.00 ms)
 warning: on node08: CPU 9 lost 2.0 % of its time to other work (longest gap \
                     1.00 ms)
   advice: stop other processes, or isolate the CPU (isolcpus=, nohz_full=)
-warning: bandwidth tcp busy 65536 B: warm-up too short: rtt is 63 % higher at the start of 3 \
+warning: bandwidth tcp busy 64 KiB: warm-up too short: rtt is 63 % higher at the start of 3 \
                     rounds than later
 warning: bandwidth tcp block 64 B: warm-up too short: rtt is 20 % higher at the start of 3 rounds \
                     than later
@@ -385,7 +385,7 @@ warning: latency tcp busy 64 B, bandwidth tcp busy 64 B: warm-up too short: rtt 
     let short = table::notes(&found, &Layout::default()).to_string();
     for line in [
         "warning: CPU 3 lost 5.0 % of its time to other work (longest gap 1.00 ms) (worst of 4)",
-        "warning: bandwidth tcp busy 65536 B: warm-up too short: rtt is 63 % higher at the start \
+        "warning: bandwidth tcp busy 64 KiB: warm-up too short: rtt is 63 % higher at the start \
          of 3 rounds than later (worst of 4)",
     ] {
         assert!(short.lines().any(|found| found == line), "{line}\n\n{short}");

@@ -104,8 +104,7 @@ pub fn counts(
         let sent = posted.saturating_mul(stride).max(handled);
         counts.sent = counts.sent.max(sent).max(counts.received);
     }
-    let is_warm = |s: &&Sample| was_sent(s) && s.flags.has(Flags::WARMUP);
-    counts.warmup = samples.iter().filter(is_warm).count() as u64;
+    counts.warmup = warmup(samples);
     // A transport that loses nothing was cut off when the round ended.
     let missing = counts.sent.saturating_sub(counts.received);
     match case.transport.loses(&case.settings) {
@@ -124,11 +123,20 @@ pub fn move_excess_to_duplicates(counts: &mut Counts) {
     counts.duplicates = counts.duplicates.saturating_add(excess);
 }
 
-/// Takes out what was under way when the user ended an endless round: its end was planned.
-pub fn leave_out_unfinished(case: &Case, counts: &mut Counts) {
-    if case.is_endless() {
-        counts.sent -= std::mem::take(&mut counts.unfinished).min(counts.sent);
-    }
+/// Takes out what was under way when the user ended a round: as many samples, and of an endless
+/// round over a transport that loses nothing all that is unfinished. `kept`: the other samples.
+pub fn leave_out_under_way(case: &Case, left_out: u64, kept: &[Sample], counts: &mut Counts) {
+    let samples = left_out.saturating_mul(case.profile().stride);
+    let all = if case.is_endless() { counts.unfinished.max(samples) } else { samples };
+    counts.sent -= all.min(counts.sent);
+    counts.unfinished -= all.min(counts.unfinished);
+    counts.lost -= all.min(counts.lost);
+    counts.warmup = warmup(kept);
+}
+
+/// Returns how many messages of the warm-up were sent.
+fn warmup(samples: &[Sample]) -> u64 {
+    samples.iter().filter(|s| was_sent(s) && s.flags.has(Flags::WARMUP)).count() as u64
 }
 
 /// Whether a sample is of messages that were sent: no missed step, and no request that was intended

@@ -2,6 +2,8 @@
 //! messages that did not arrive are lost or unfinished. Pure.
 
 use crate::result::RoundResult;
+use std::time::Duration;
+use wiregauge_measure::control::fault::Fault;
 use wiregauge_plan::Case;
 use wiregauge_sample::recorder::Beyond;
 use wiregauge_sample::{Flags, Sample};
@@ -22,15 +24,41 @@ pub fn mark(case: &Case, is_rate: bool, are_common: bool, samples: &mut [Sample]
     name_missing(case.transport.loses(&case.settings), are_seen, samples);
 }
 
-/// Takes out what was under way when the user ended an endless round: its end was planned, and no
-/// sample at infinity.
-pub fn leave_out_unfinished(case: &Case, samples: &mut Vec<Sample>) {
-    if case.is_endless() {
-        samples.retain(|sample| !sample.flags.has(Flags::UNFINISHED));
-    }
+/// Longest silence before the user's interrupt that is not taken for a stall, whose message counts
+/// as infinitely late.
+const MAX_SILENCE: Duration = Duration::from_secs(1);
+
+/// Returns whether the user ended a round: an endless one as planned, another before its end.
+pub fn is_ended_by_user(case: &Case, finished: &RoundResult) -> bool {
+    case.is_endless() || finished.fault.as_ref().is_some_and(Fault::is_interrupted)
 }
 
-/// The same of messages for which there was no row, over a transport that loses nothing.
+/// Takes out what was under way when the user ended a round, and returns how many messages that
+/// were: nobody knows how long they would have taken. `ran`: the time of the whole round.
+pub fn leave_out_under_way(case: &Case, ran: Option<Duration>, samples: &mut Vec<Sample>) -> u64 {
+    let stamps = samples.iter().flat_map(|s| [s.submit_ns, s.receive_ns]);
+    let stamps = stamps.filter(|stamp| !stamp.is_nan());
+    let (first_ns, last_ns) = stamps
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| (low.min(at), high.max(at)));
+    let silence_ns = ran.map_or(0.0, |ran| ran.as_nanos() as f64) - (last_ns - first_ns);
+    if !case.is_endless() && silence_ns > MAX_SILENCE.as_nanos() as f64 {
+        return 0;
+    }
+    let oldest_ns = last_ns - case.loss_after.0 as f64;
+    let before = samples.len();
+    samples.retain(|sample| !is_under_way(sample, oldest_ns));
+    (before - samples.len()) as u64
+}
+
+/// Returns whether a message was sent and may still have arrived: one that can be lost only if it
+/// was sent after `oldest_ns`.
+fn is_under_way(sample: &Sample, oldest_ns: f64) -> bool {
+    let is_young = sample.flags.has(Flags::LOST) && sample.submit_ns > oldest_ns;
+    sample.receive_ns.is_nan() && (sample.flags.has(Flags::UNFINISHED) || is_young)
+}
+
+/// The same of messages of an endless round for which there was no row, over a transport that loses
+/// nothing.
 pub fn forgive(case: &Case, finished: &mut RoundResult) {
     if !case.is_endless() || case.transport.loses(&case.settings) {
         return;
@@ -153,6 +181,29 @@ mod tests {
             name_missing(may_lose, true, &mut samples);
             let flags = samples.map(|s| s.flags);
             assert_eq!(flags, [Flags::default(), Flags::WARMUP.with(flag)]);
+        }
+    }
+
+    #[test]
+    fn what_the_users_interrupt_cut_off_is_in_no_figure() {
+        use wiregauge_transport::TransportKind;
+        for (transport, flag, ran, expected) in [
+            (TransportKind::Udp, Flags::LOST, 600, (1, 2)),
+            (TransportKind::Tcp, Flags::UNFINISHED, 600, (2, 1)),
+            // After seconds without a message the user ended a stall.
+            (TransportKind::Tcp, Flags::UNFINISHED, 5000, (0, 3)),
+        ] {
+            let request = wiregauge_patterns::latency::request(Default::default());
+            let request = wiregauge_plan::Request { transports: vec![transport], ..request };
+            let case = request.plan().unwrap().cases.remove(0);
+            // Half a second of messages; the first that is missing had 300 ms to arrive.
+            let mut samples = vec![
+                sample(0.0, 1.0, Flags::default()),
+                sample(2e8, f64::NAN, flag),
+                sample(5e8, f64::NAN, flag),
+            ];
+            let count = leave_out_under_way(&case, Some(Duration::from_millis(ran)), &mut samples);
+            assert_eq!((count, samples.len()), expected, "{transport} after {ran} ms");
         }
     }
 

@@ -339,8 +339,8 @@ impl Case {
             1 => String::new(),
             several => format!(" {several} connections"),
         };
-        let (transport, wait, size) = (self.transport, self.wait.name(), self.size.0);
-        format!("{what}{more} {transport} {wait} {size} B{point}{threads}{connections}")
+        let (transport, wait, size) = (self.transport, self.wait.name(), self.size);
+        format!("{what}{more} {transport} {wait} {size}{point}{threads}{connections}")
     }
 
     /// Its value on an axis of graphs; `None`: it has none, or, of the answered rate, only its run
@@ -457,6 +457,8 @@ pub struct Request {
     pub perturb: bool,
     /// Wait modes, each a case.
     pub waits: Vec<Wait>,
+    /// The user named the wait modes; else others are used where busy waits lack CPUs.
+    pub is_wait_chosen: bool,
     /// Numbers of threads of each end, each a case.
     pub threads: Vec<u32>,
     /// Messages of a round.

@@ -53,6 +53,7 @@ impl Request {
             sizes: vec![size],
             perturb: false,
             waits: vec![Wait::Busy],
+            is_wait_chosen: false,
             threads: vec![1],
             count: None,
             time: None,

@@ -32,6 +32,12 @@ pub struct RemoteHost {
 }
 
 impl RemoteHost {
+    /// Returns whether its kernel is this host's: it is a network namespace or a container here.
+    pub fn shares_kernel(&self) -> bool {
+        let own = wiregauge_host::boot();
+        own.is_some() && self.probe.boot == own
+    }
+
     /// Reaches a host and probes it. Copies `program` there if requested.
     pub fn reach(
         spec: &HostSpec,

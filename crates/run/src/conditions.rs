@@ -161,13 +161,27 @@ impl<'a> Conditions<'a> {
         both.take(most).map(|(&client, &server)| CpuPair { client, server }).collect()
     }
 
+    /// The CPUs of a role on this host.
+    fn cpus_here(&self, role: Role) -> Vec<u32> {
+        self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect()
+    }
+
     /// The CPUs of a case's roles on these hosts.
     fn pairs_on(&self, case: &Case, hosts: HostPair) -> Vec<CpuPair> {
-        let of = |role: Role| match self.remote_host(role.pick(hosts.client, hosts.server)) {
+        let host = |role: Role| self.remote_host(role.pick(hosts.client, hosts.server));
+        let of = |role: Role| match host(role) {
             Some(host) => host.probe.cpus.clone(),
-            None => self.cpus.iter().map(|pair| role.pick(pair.client, pair.server)).collect(),
+            None => self.cpus_here(role),
         };
-        let (clients, servers) = (of(Role::Client), of(Role::Server));
+        let mut clients = of(Role::Client);
+        let servers = of(Role::Server);
+        // Two hosts that are this machine have each chosen its CPUs for servers.
+        let are_here = [Role::Client, Role::Server]
+            .iter()
+            .all(|role| host(*role).is_some_and(RemoteHost::shares_kernel));
+        if are_here && clients == servers {
+            clients = self.cpus_here(Role::Client);
+        }
         // The end with fewer reuses them in turn.
         let both = clients.iter().cycle().zip(servers.iter().cycle());
         let pair = |(&client, &server)| CpuPair { client, server };

@@ -546,16 +546,19 @@ impl Runner<'_, '_> {
         let apart = case.topology.is_between_hosts();
         let times = Times { client, server, nodes: &ends, apart, compared: known.are_compared };
         let [clients, servers] = [Role::Client, Role::Server].map(|role| finished.threads_of(role));
+        let ran = finished.ran.map(|(start, end)| end.saturating_duration_since(start));
         let thread = |(number, client): (usize, &ThreadResult)| {
             let server = servers.get(number);
             let rows = [client.arena.rows(), server.map_or(&[][..], |s| s.arena.rows())];
             let times = Times { client: times.node(number), ..times };
             let mut samples = analysis.samples(case, number, rows, times);
             marks::mark(case, analysis.is_rate(), times.are_common(), &mut samples);
-            marks::leave_out_unfinished(case, &mut samples);
             let mut counts =
                 counts::counts(case, analysis.arrivals(case), client, server, &samples);
-            counts::leave_out_unfinished(case, &mut counts);
+            if marks::is_ended_by_user(case, &finished) {
+                let left_out = marks::leave_out_under_way(case, ran, &mut samples);
+                counts::leave_out_under_way(case, left_out, &samples, &mut counts);
+            }
             analysis.complete_thread_counts(case, &samples, &mut counts);
             (RoundSamples { run: index as u32, round: round.index, samples }, counts)
         };

@@ -187,9 +187,11 @@ fn threads(
         let rows = [client.arena.rows(), server.map_or(&[][..], |server| server.arena.rows())];
         let mut samples = analysis.samples(case, number, rows, times);
         marks::mark(case, analysis.is_rate(), times.are_common(), &mut samples);
-        marks::leave_out_unfinished(case, &mut samples);
         let mut all = counts::counts(case, analysis.arrivals(case), client, server, &samples);
-        counts::leave_out_unfinished(case, &mut all);
+        if marks::is_ended_by_user(case, finished) {
+            let left_out = marks::leave_out_under_way(case, None, &mut samples);
+            counts::leave_out_under_way(case, left_out, &samples, &mut all);
+        }
         analysis.complete_thread_counts(case, &samples, &mut all);
         (RoundSamples { run: 0, round: 0, samples }, all)
     };

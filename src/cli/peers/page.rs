@@ -12,20 +12,42 @@ pub fn find(name: &str) -> Option<&'static Peer> {
 const THERE: usize = 30;
 const WIDTH: usize = 100;
 
-/// A peer's words, for the terminal.
+/// A peer's words, for the terminal. Those that are wider than their column are on lines of their
+/// own.
 pub fn text(peer: &Peer) -> String {
-    let mut text = wrapped(&peer.about.replace('`', ""), "", WIDTH);
+    let mut text = wrapped(&without_markup(peer.about), "", WIDTH);
     text.push('\n');
     for word in peer.words {
         let there = word.there.join(", ");
         let (here, note) = match word.here {
-            Here::Command(here) | Here::Option(here) => (here, word.note.replace('`', "")),
-            Here::Nothing => ("-", word.note.replace('`', "")),
+            Here::Command(here) | Here::Option(here) => (here, without_markup(word.note)),
+            Here::Nothing => ("-", without_markup(word.note)),
         };
-        text.push_str(&format!("  {there:THERE$} {here}\n"));
+        let here = wrapped(here, &" ".repeat(THERE + 3), WIDTH);
+        if there.len() <= THERE {
+            text.push_str(&format!("  {there:THERE$} {}", here.trim_start()));
+        } else {
+            text.push_str(&wrapped(&there, "  ", WIDTH));
+            text.push_str(&here);
+        }
         text.push_str(&wrapped(&note, &" ".repeat(THERE + 5), WIDTH));
     }
     text
+}
+
+/// Returns a text of the documents as plain text: no marks of code, and of a link to another
+/// document its path.
+fn without_markup(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('[') {
+        let link = after.split_once("](").and_then(|(_, after)| after.split_once(')'));
+        let Some((target, after)) = link else { break };
+        plain.push_str(&format!("{before}docs/{target}"));
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain.replace('`', "")
 }
 
 /// A text in lines of at most this width, each after an indent; nothing for no text.
@@ -158,6 +180,18 @@ fail is `--fail-if`, which also judges whether the run can tell ([compare.md](co
         }
         text.truncate(text.trim_end().len());
         text + "\n"
+    }
+
+    #[test]
+    fn help_on_another_program_is_plain_text_of_100_columns() {
+        for peer in PEERS {
+            let text = text(peer);
+            let wide = text.lines().find(|line| line.chars().count() > WIDTH);
+            assert_eq!(wide, None, "{}", peer.name);
+            assert!(!text.contains("](") && !text.contains('`'), "{}: {text}", peer.name);
+        }
+        assert!(text(find("osu").unwrap()).contains("docs/mpi.md"));
+        assert_eq!(without_markup("a[0] of `b`"), "a[0] of b");
     }
 
     #[test]

@@ -104,10 +104,16 @@ fn all_columns_are_shown_where_they_are_asked_for() {
 fn a_column_that_no_table_has_is_refused_with_those_there_are() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wiregauge"));
     command.args(["report", "--no-html"]).arg(below("records/v1/load"));
-    let output = command.args(["--columns", "p5o,n"]).output().unwrap();
+    let output = command.args(["--columns", "factor,n"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{said}");
-    assert!(said.contains("no table has 'p5o' (did you mean 'p50'?): use all, or some"), "{said}");
+    assert!(said.contains("no table has 'factor': use all, or some"), "{said}");
+    // What no table of any command has is refused before anything is measured.
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wiregauge"));
+    let output = command.args(["latency", "--columns", "p5o"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{said}");
+    assert!(said.contains("no table has 'p5o' (did you mean 'p50'?)"), "{said}");
     // A table without any of them is left out.
     let columns = "probe".parse().unwrap();
     let text = report(&uneven(), &Layout { columns, ..Layout::default() });

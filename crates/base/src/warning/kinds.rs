@@ -4,7 +4,7 @@
 //! and names the figure and the numbers; what needs more words stands in docs/warnings.md.
 
 use super::Subject::{Cpu, Interface, Metric, Role};
-use super::number::{of_missing, percent, share, time};
+use super::number::{of_missing, percent, share, time, times};
 use super::{RecordedWarning, Severity};
 use crate::units::{counted, quantile_name};
 
@@ -449,8 +449,8 @@ warnings! {
     /// Rounds differ by more than chance within them explains.
     "rounds_disagree" Warning RoundsDisagree { metric: &'static str, p: f64, ratio: f64 }
     size *ratio,
-    says("{} of {metric} varies {ratio:.1}x more between rounds than within one",
-         quantile_name(*p)),
+    says("{} of {metric} varies {} more between rounds than within one",
+         quantile_name(*p), times(*ratio)),
     advises("find what differs between processes (CPU, memory placement); raise --rounds");
 
     /// The rates of rounds differ.

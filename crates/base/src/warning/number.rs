@@ -31,3 +31,9 @@ pub fn time(ns: f64) -> String {
 pub fn of_missing(in_figures: bool) -> &'static str {
     if in_figures { "they count as infinitely late" } else { "no figure includes them" }
 }
+
+/// Returns how many times one is another, which beyond a thousand has no meaning.
+pub fn times(ratio: f64) -> String {
+    const MAX: f64 = 1000.0;
+    if ratio > MAX { format!("over {MAX}x") } else { format!("{ratio:.1}x") }
+}

@@ -161,11 +161,16 @@ pub fn interval_on_page(value: f64, both: Interval, scale: f64) -> String {
 pub const UNRESOLVED: &str = "unresolved";
 
 /// Whether an interval says how large a figure is: both of its ends are known, and its half is no
-/// larger than the figure. One that is lopsided is shown by its ends, which say how far it reaches.
+/// larger than the figure. One that is lopsided is shown by its ends, which say how far it reaches,
+/// unless that is farther than any latency: of two rounds that differ much.
 fn has_size(value: f64, interval: Interval) -> bool {
+    let is_far = value != 0.0 && larger(value, interval) > FARTHEST * value.abs();
     let is_shown = is_lopsided(value, interval) || larger(value, interval) <= value.abs();
-    interval.resolves(value) && is_shown
+    interval.resolves(value) && is_shown && !is_far
 }
+
+/// The longest half of an interval that says something, in values.
+const FARTHEST: f64 = 1e5;
 
 /// Whether an interval is shown. One that reaches below 0 is that of a difference, which may be 0.
 fn is_resolved(value: f64, interval: Interval) -> bool {
@@ -338,6 +343,8 @@ mod tests {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(shown(2.303, 2.281, 1152.4), pair("2.303", "(2.2..1153)"));
         assert_eq!(shown(100.0, 5.0, 101.0), pair("100.0", "(5.0..101)"));
+        assert_eq!(shown(2.0, 0.0, 1.9e5), pair("2.000", "(0..190000)"));
+        assert_eq!(shown(2.0, 0.0, 7e14), pair("2.000", "unresolved"));
         assert_eq!(shown(2.0, 1.99, 2.1), pair("2.000", "±0.10"), "a twentieth");
         assert_eq!(shown(f64::INFINITY, 5.07, f64::INFINITY), pair("inf", "(5.0..inf)"));
     }

@@ -123,7 +123,7 @@ impl PatternOptions for Bandwidth {
 
     fn examples(&self) -> &'static str {
         "
-  wiregauge bandwidth --transport tcp,shm --size 64..1MiB*4
+  wiregauge bandwidth --transport tcp,shm --size '64..1MiB*4'
   wiregauge bandwidth --transport unix --direction bi --window 16 --time 500ms"
     }
 

@@ -249,7 +249,7 @@ impl PatternOptions for Collective {
 
     fn examples(&self) -> &'static str {
         "
-  wiregauge collective --collective barrier,bcast,allreduce --size 8..64KiB*4
+  wiregauge collective --collective barrier,bcast,allreduce --size '8..64KiB*4'
   wiregauge collective --nodes 4 --collective alltoall --size 1KiB --mpirun mpirun.mpich
   mpirun -np 16 --map-by node wiregauge collective --nonblocking --size 1MiB"
     }

@@ -135,8 +135,8 @@ impl PatternOptions for Latency {
     fn examples(&self) -> &'static str {
         "
   wiregauge latency --transport tcp,udp,unix,shm --wait busy,block
-  wiregauge latency --size 8..64KiB*2 --perturb --until 5%
-  wiregauge latency --transport tcp --connections 1..16384*2
+  wiregauge latency --size '8..64KiB*2' --perturb --until 5%
+  wiregauge latency --transport tcp --connections '1..16384*2'
   wiregauge latency --transport tcp --count 100k --rounds 10 --cpus 2,3 --json > record.json"
     }
 

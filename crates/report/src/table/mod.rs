@@ -9,6 +9,7 @@
 //!
 //! Must never: know where the text goes, or anything that is not in the run directory.
 
+mod column_names;
 pub mod comparison;
 mod field;
 mod fit;
@@ -79,7 +80,7 @@ pub fn unknown_column(
 ) -> Option<String> {
     let columns = section::columns(&sections_of(record, patterns));
     let typed = layout.unknown(&columns).filter(|_| !columns.is_empty())?;
-    let names = columns.iter().flatten().map(|name| (layout::distance(typed, name), name));
+    let names = columns.iter().flatten().map(|name| (column_names::distance(typed, name), name));
     let near = names.min().filter(|(distance, _)| *distance <= (typed.len() / 3).max(1));
     let near = near.map_or_else(String::new, |(_, name)| format!(" (did you mean '{name}'?)"));
     let heads = each_once(columns.iter().map(|names| names[0].as_str())).join(", ");

@@ -81,12 +81,12 @@ fn noise_sentence(noise: &Noise, host: &str, hit: f64, is_throttled: bool) -> St
     let percent = compact(noise.share(), None, PERCENT, Room::Little).0;
     let steps = if hit < FEW_HIT { 1e4 } else { 1e2 };
     let from = ((1.0 - hit).min(LAST) * steps).floor() / steps;
+    let which = match from {
+        0.0 => "all latencies".to_owned(),
+        from => format!("from {} on, latencies", quantile_name(from)),
+    };
     let who = if is_throttled { "The CPU quota or other work" } else { "Other work" };
-    format!(
-        "{who} takes {percent} % of CPU {}{host}: from {} on, latencies may be the machine's.",
-        noise.cpu,
-        quantile_name(from)
-    )
+    format!("{who} takes {percent} % of CPU {}{host}: {which} may be the machine's.", noise.cpu)
 }
 
 /// Medians: of one run, of several beside each other, and how they grow with the size.
@@ -191,7 +191,7 @@ mod tests {
         let said = noise_sentence(&seen, " of node07", 1.0, false);
         assert_eq!(
             said,
-            "Other work takes 100 % of CPU 1 of node07: from p0 on, latencies may be the machine's."
+            "Other work takes 100 % of CPU 1 of node07: all latencies may be the machine's."
         );
         assert_eq!(Noise::default().share(), 0.0);
     }

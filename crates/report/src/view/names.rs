@@ -56,8 +56,8 @@ mod tests {
             own_words(labels).into_iter().map(Option::unwrap).collect()
         };
         assert_eq!(own(&["latency tcp busy 64 B", "latency tcp block 64 B"]), ["busy", "block"]);
-        let sizes = own(&["latency tcp busy 64 B", "latency tcp busy 65536 B"]);
-        assert_eq!(sizes, ["64 B", "65536 B"], "a number keeps its unit");
+        let sizes = own(&["latency tcp busy 64 B", "latency tcp busy 64 KiB"]);
+        assert_eq!(sizes, ["64 B", "64 KiB"], "a number keeps its unit");
         let rates = own(&["oneway shm busy 64 B at 50000/s", "oneway shm busy 64 B at 100000/s"]);
         assert_eq!(rates, ["50000/s", "100000/s"]);
     }
