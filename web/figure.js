@@ -68,7 +68,7 @@ function builtPlot(model, plot, c) {
   const room = ends.length ? 1.1 : plot.x.ticks ? 1.5 : 1.15;
   const x = axisOf(plot.x, [...given.map((p) => p.x), ...ends], room);
   const levels = plot.marks.filter((m) => m.x === undefined).map((m) => m.y);
-  const y = axisOf(plot.y, [...given.map((p) => p.y), ...levels], 1.4);
+  const y = axisOf(plot.y, [...given.map((p) => p.y), ...intervalEnds(given), ...levels], 1.4);
   const whisker = plot.series.length > 4 ? 0.35 : 1;
   const series = plot.series.map((s, i) => ({
     ...seriesTrack(s, c, whisker),
@@ -175,6 +175,17 @@ function markTrack(mark, x, y, c) {
       ? [x.min, x.max].map((at) => ({ x: at, y: mark.y, text: mark.text }))
       : [y.min, mark.y].map((at) => ({ x: mark.x, y: at, text: mark.text })),
   };
+}
+
+// How far beyond all values an interval may end and still be whole: farther, it would press all
+// values together.
+const MAX_REACH = 100;
+
+// The ends of intervals that their axis holds.
+function intervalEnds(points) {
+  const values = points.map((p) => p.y).filter((y) => y > 0 && y < Infinity);
+  const [least, most] = [Math.min(...values) / MAX_REACH, Math.max(...values) * MAX_REACH];
+  return points.flatMap((p) => [p.low, p.high]).filter((v) => v >= least && v <= most);
 }
 
 // An axis range that holds all of these with some room, however few there are.

@@ -200,7 +200,14 @@ const WITHOUT_END: [&str; 7] =
 const RUN_LIMIT: Duration = Duration::from_secs(300);
 
 /// What an example says where this host lacks what it is about, or its reader has it.
-const LACKING: [&str; 4] = ["no RDMA", "needs root", "cannot read the study", "selects no run"];
+const LACKING: [&str; 6] = [
+    "no RDMA",
+    "no trace of Homa",
+    "needs root",
+    "cannot read the study",
+    "selects no run",
+    "No such file",
+];
 
 #[test]
 fn the_commands_of_the_documents_run() {

@@ -250,7 +250,7 @@ fn each_load_has_a_curve_over_connections_of_its_own() {
         run.figures.push(figure(Metric::Rtt, median, 2000, 1e5));
     }
     let answer = view::answer(&found, &[]);
-    let expected = ["of 1 clients", "of 8 clients"].map(|load| {
+    let expected = ["of 1 client", "of 8 clients"].map(|load| {
         format!(
             "tcp busy {load}: no cliff is shown from 1 to 4 connections: at no step p50 grows by a \
              factor of 1.5 beyond the intervals."

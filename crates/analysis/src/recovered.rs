@@ -42,7 +42,8 @@ pub fn record(
             record.faults.push(fault);
         }
     }
-    Ok(super::warnings::under_quota(super::impact::completed(record)))
+    let record = super::warnings::under_quota(super::impact::completed(record));
+    Ok(super::warnings::with_commands(record))
 }
 
 /// Most rounds that the sentence about damaged ones names.

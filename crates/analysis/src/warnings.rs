@@ -70,6 +70,31 @@ pub fn under_quota(mut record: Record) -> Record {
     record
 }
 
+/// Options that advice names and the command of every transport has.
+const OF_ALL_TRANSPORTS: [&str; 2] = ["--cpus", "--clock"];
+
+/// Returns the record with advice that can be followed: that of a plan of every transport, which
+/// alone has a limit of time, names the command that has the option.
+#[must_use]
+pub fn with_commands(mut record: Record) -> Record {
+    if record.plan.time_limit.is_some() {
+        for run in &mut record.runs {
+            let command =
+                format!("wiregauge {} --transport {}", run.case.pattern, run.case.transport);
+            for warning in run.warnings.iter_mut().filter(|one| names_other_option(&one.advice)) {
+                warning.advice.push_str(&format!(" ({command})"));
+            }
+        }
+    }
+    record
+}
+
+/// Returns whether advice names an option of one transport's command.
+fn names_other_option(advice: &str) -> bool {
+    let mut words = advice.split(|letter: char| !letter.is_ascii_alphabetic() && letter != '-');
+    words.any(|word| word.starts_with("--") && !OF_ALL_TRANSPORTS.contains(&word))
+}
+
 fn advise_on_quota(warnings: &mut Vec<RecordedWarning>) {
     *warnings = std::mem::take(warnings).into_iter().map(RecordedWarning::under_quota).collect();
 }
@@ -346,5 +371,22 @@ impl RunSoFar {
             }
             is_above
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_options_that_the_command_of_every_transport_lacks() {
+        for (advice, is_other) in [
+            ("find what differs between processes (CPU, memory placement); raise --rounds", true),
+            ("raise --warmup (of exchange: --time), and look for what changes", true),
+            ("use two cores (--cpus)", false),
+            ("stop other processes, or isolate the CPU (isolcpus=, nohz_full=)", false),
+        ] {
+            assert_eq!(names_other_option(advice), is_other, "{advice}");
+        }
     }
 }

@@ -307,7 +307,8 @@ fn check(
     let count = nodes.len();
     ensure!(
         (2..=MOST_HOSTS).contains(&count),
-        "{count} hosts are out of range: use 2 to {MOST_HOSTS}, such as --hosts node1,node2"
+        "{} named: use 2 to {MOST_HOSTS}, such as --hosts node1,node2",
+        if count == 1 { "1 host is".to_owned() } else { format!("{count} hosts are") }
     );
     let mut names: Vec<Option<&str>> =
         nodes.iter().map(|node| node.as_ref().map(|spec| spec.host.as_str())).collect();

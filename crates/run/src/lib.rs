@@ -233,7 +233,7 @@ fn assemble_record(
     let ended = cause_of_end(context, &faults);
     let into_run = |(run, done): (RunSoFar, _)| run.into_run(plan, done, &instrument, &ended);
     let runs = sides::noted(conditions, plan, runs.into_iter().zip(completions).map(into_run));
-    warnings::under_quota(impact::completed(Record {
+    warnings::with_commands(warnings::under_quota(impact::completed(Record {
         pairs: pairs::figures(plan, &runs),
         finished: started.time_now().to_string(),
         complete,
@@ -245,7 +245,7 @@ fn assemble_record(
         hosts,
         paths,
         ..base
-    }))
+    })))
 }
 
 /// Why runs ended early that had no fault themselves.

@@ -201,7 +201,7 @@ impl PatternSpec for Collective {
     fn label(&self, case: &Case) -> String {
         let point = self.point(case).unwrap_or_default();
         let size = match case.spec::<Spec>().operation.has_payload() {
-            true => format!(" {} B", case.size.0),
+            true => format!(" {}", case.size),
             false => String::new(),
         };
         format!("collective {} {}{size} {point}", case.transport, case.wait.name())

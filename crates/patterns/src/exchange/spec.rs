@@ -233,7 +233,7 @@ impl PatternSpec for Exchange {
         let (spec, nodes) = (case.spec::<Spec>(), case.topology.ranks.len());
         let point = self.point(case).unwrap_or_default();
         let (over, wait) = (case.transport, case.wait.name());
-        format!("exchange {over} {wait} {nodes} nodes {} B {point}", spec.mean.0)
+        format!("exchange {over} {wait} {nodes} nodes {} {point}", spec.mean)
     }
 
     fn memory(&self, case: &Case, role: Role) -> u64 {

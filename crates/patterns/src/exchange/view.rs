@@ -149,7 +149,7 @@ fn nodes(seen: &Seen<'_>) -> Option<Table> {
     let (many, more) = (rows.len() > MOST_NODES, rows.len().saturating_sub(MOST_NODES));
     let table = Table::of(rows, fields)?.caption(format!("Nodes, {}", seen.run.label));
     let notes = many.then(|| format!("{more} more nodes are in the record"));
-    let show = if many { Show::Page } else { Show::Everywhere };
+    let show = if many { Show::Page } else { seen.show };
     Some(Table { folded: many, ..table.notes(notes).show(show) })
 }
 

@@ -6,6 +6,7 @@ use super::{in_turn, probe};
 use crate::oneway::refuse_one_sided;
 use crate::options::{check_descriptors, check_watched};
 use crate::prelude::*;
+use wiregauge_base::units::counted;
 use wiregauge_plan::topology::Wiring;
 
 /// The pattern.
@@ -94,7 +95,7 @@ impl PatternSpec for Load {
         let rate = case.schedule.rate().filter(|_| clients == 0);
         Some(match rate {
             Some(rate) => format!("at {}/s", rate.0.round()),
-            None => format!("of {clients} clients"),
+            None => format!("of {}", counted(clients, "client")),
         })
     }
 

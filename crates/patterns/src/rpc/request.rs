@@ -9,6 +9,7 @@ use crate::load::{MOST_BUFFERS, MOST_OUTSTANDING};
 use crate::oneway::refuse_one_sided;
 use crate::options::{check_descriptors, check_watched};
 use crate::prelude::*;
+use wiregauge_base::units::counted;
 use wiregauge_plan::topology::{MAX_ENDPOINTS as MOST_CONNECTIONS, Wiring};
 
 /// The pattern.
@@ -118,7 +119,7 @@ impl PatternSpec for Rpc {
         let load = match case.schedule.rate() {
             _ if spec.unloaded => "unloaded".to_string(),
             Some(rate) => format!("at {}/s", rate.0.round()),
-            None => format!("of {} clients", spec.clients),
+            None => format!("of {}", counted(spec.clients, "client")),
         };
         Some(format!("{} {load}", spec.workload.label()))
     }

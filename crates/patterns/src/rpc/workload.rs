@@ -97,7 +97,7 @@ impl Workload {
     /// Its name with a unit where it is a length.
     pub fn label(&self) -> String {
         match self.steps.as_slice() {
-            [(size, _)] => format!("{} B", size.0),
+            [(size, _)] => size.to_string(),
             _ => self.name.clone(),
         }
     }

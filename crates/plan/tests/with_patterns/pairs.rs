@@ -133,7 +133,7 @@ fn two_hosts_are_client_and_server() {
 fn wrong_lists_of_hosts_are_refused() {
     let refused = |nodes, pairs, pattern| layout(nodes, pairs, pattern).unwrap_err().0;
     let all = Pairs::All { at_once: AtOnce::default() };
-    assert!(refused(nodes(1), all, round_trips()).contains("1 hosts are out of range"));
+    assert!(refused(nodes(1), all, round_trips()).contains("1 host is named: use 2 to"));
     assert!(refused(nodes(3), Pairs::First, round_trips()).contains("use --all-pairs"));
     let twice = vec![spec("a"), spec("b"), spec("a")];
     assert!(refused(twice, all, round_trips()).contains("the host 'a' is named twice"));

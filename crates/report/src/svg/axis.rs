@@ -3,7 +3,7 @@
 use super::canvas::{
     ADVANCE, Anchor, Area, Canvas, EDGE, FAINT, GRID, LETTER, LINE, width, wrapped,
 };
-use crate::model::{Axis, Unit};
+use crate::model::{Axis, Point, Unit};
 use crate::number::{PERCENT, bytes, count, fixed, pace, span, trimmed};
 
 /// Most ticks of a logarithmic axis are this far apart.
@@ -168,6 +168,19 @@ pub fn frame(canvas: &mut Canvas, area: Area) {
         "<path d=\"M{left:.1} {top:.1}V{bottom:.1}H{right:.1}\" fill=\"none\" \
          stroke=\"{FAINT}\"/>\n"
     ));
+}
+
+/// The factor beyond all values up to which an interval is whole: farther, it would press them
+/// together.
+const MAX_REACH: f64 = 100.0;
+
+/// Returns the ends of intervals that their axis holds.
+pub fn interval_ends(points: &[&Point]) -> Vec<f64> {
+    let values = points.iter().map(|point| point.y).filter(|y| *y > 0.0);
+    let Some((least, most)) = crate::model::extent(values) else { return Vec::new() };
+    let held = least / MAX_REACH..=most * MAX_REACH;
+    let ends = points.iter().flat_map(|point| [point.low, point.high]).flatten();
+    ends.filter(|end| held.contains(end)).collect()
 }
 
 /// The ends of a logarithmic axis that holds all of these.

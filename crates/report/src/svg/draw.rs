@@ -1,7 +1,7 @@
 //! Series, marks and curves between two axes: the same rules as in `web/figure.js` and
 //! `web/plot.js`.
 
-use super::axis::{Scale, frame};
+use super::axis::{Scale, frame, interval_ends};
 use super::canvas::{Area, Canvas, EDGE, LINE, PALETTE, TEXT, WIDTH, colour};
 use super::legend::{Item, Sample, legend};
 use super::shapes::{Joint, Pen, disc, filled, hollow, path, whisker};
@@ -47,7 +47,8 @@ pub fn plot(plot: &Plot, curves: &[Curve]) -> String {
     };
     let levels = plot.marks.iter().filter(|mark| mark.x.is_none()).filter_map(|mark| mark.y);
     let mut x = Scale::new(&plot.x, given().map(|p| p.x).chain(ends).collect::<Vec<_>>(), room);
-    let ys: Vec<f64> = given().map(|p| p.y).chain(levels).collect();
+    let reach = interval_ends(&given().collect::<Vec<_>>());
+    let ys: Vec<f64> = given().map(|p| p.y).chain(reach).chain(levels).collect();
     let mut y = Scale::new(&plot.y, ys, 1.4);
 
     let (mut canvas, top) = Canvas::titled(&plot.title);

@@ -24,7 +24,8 @@ pub fn blocks(sections: &[Section], layout: &Layout) -> Vec<Text> {
 
 fn section(section: &Section, layout: &Layout) -> Vec<Text> {
     let tables = section.tables.iter().filter_map(|one| table(one, layout, PAGE));
-    let maps = section.maps.iter().map(|one| map(one, layout));
+    let maps = section.maps.iter().filter(|one| one.show.on_terminal());
+    let maps = maps.map(|one| map(one, layout));
     let mut blocks: Vec<Text> = tables.chain(maps).collect();
     let mut notes = notes(&section.notes, layout);
     match blocks.first_mut() {

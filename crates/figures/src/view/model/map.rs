@@ -1,6 +1,6 @@
 //! Figures over two dimensions: a matrix of hosts, a surface over two axes.
 
-use super::{Axis, extent};
+use super::{Axis, Show, extent};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use wiregauge_stats::{Interval, Value};
@@ -18,6 +18,7 @@ pub struct HeatMap {
     pub names: Vec<String>,
     /// By row, then by column.
     pub cells: BTreeMap<(usize, usize), HeatCell>,
+    pub show: Show,
 }
 
 /// A figure with its interval, and its run.

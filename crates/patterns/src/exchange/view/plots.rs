@@ -81,7 +81,7 @@ pub fn by_degree(runs: &[Seen<'_>]) -> Option<Plot> {
     };
     let series = |(number, group): (usize, &Vec<&Seen<'_>>)| {
         let first = group.first()?;
-        let name = format!("{} {} B", first.run.case.transport, first.spec.mean.0);
+        let name = format!("{} {}", first.run.case.transport, first.spec.mean);
         let mut points: Vec<Point> = group.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         Some(Series { name, colour: Some(number), points, ..Series::default() })

@@ -4,7 +4,7 @@ use super::super::spec::Spec;
 use super::super::summary::{Between, Connection, Details, Node};
 use crate::prelude::*;
 use wiregauge_figures::view::byte_rate::{self, ByteRateUnit};
-use wiregauge_figures::view::model::{HeatCell, HeatMap};
+use wiregauge_figures::view::model::{HeatCell, HeatMap, Show};
 use wiregauge_figures::view::number::{PERCENT, short};
 use wiregauge_stats::{Interval, Value as Number};
 
@@ -18,6 +18,9 @@ pub struct Seen<'a> {
     pub run: &'a Run,
     pub spec: Spec,
     pub details: Details,
+    /// The place of its nodes and connections: the page alone for a congestor, whose rate is not
+    /// the question.
+    pub show: Show,
     names: Vec<String>,
 }
 
@@ -80,7 +83,8 @@ impl<'a> Seen<'a> {
             false => format!("node{number}"),
         };
         let names = hosts.iter().enumerate().map(name).collect();
-        Some(Seen { run, spec, details, names })
+        let show = if record.plan.impacts.is_empty() { Show::Everywhere } else { Show::Page };
+        Some(Seen { run, spec, details, show, names })
     }
 
     pub fn name(&self, rank: u32) -> String {
@@ -188,6 +192,7 @@ impl<'a> Seen<'a> {
             axes: "sender in the row, receiver in the column".into(),
             names: self.names.clone(),
             cells: self.details.connections.iter().map(cell).collect(),
+            show: self.show,
         };
         (!map.cells.is_empty()).then_some(map)
     }
