@@ -100,26 +100,35 @@ pub fn prepared<T>(
 }
 
 /// Lets ends block that would wait busy on fewer CPUs of this machine, where the user named no wait
-/// mode; else says what is then measured.
+/// mode and the transports can block; else says what is then measured.
 fn yield_crowded_cpus(request: &mut Request, hosts: &[RemoteHost]) -> Result<(), UsageError> {
     let plan = request.clone().plan()?;
-    let cpus = crate::host::allowed_cpus().len() as u32;
     let threads = busy_threads_here(&plan, hosts);
-    if threads <= cpus || plan.hosts.is_empty() {
+    let cpus = cpus_here(hosts).len();
+    if threads as usize <= cpus || plan.hosts.is_empty() {
         return Ok(());
     }
     let crowd = format!(
         "{threads} threads would wait busy at the same time on {} of this machine, where all these \
          hosts are",
-        counted(cpus, "CPU")
+        counted(cpus as u64, "CPU")
     );
-    if request.is_wait_chosen {
-        complain(&format!("{crowd}: the figures are the scheduler's; use --wait block"));
+    let blocking = Request { waits: vec![Wait::Block], ..request.clone() };
+    if request.is_wait_chosen || blocking.clone().plan().is_err() {
+        complain(&format!("{crowd}: the figures are the scheduler's; use fewer at a time"));
     } else {
-        request.waits = vec![Wait::Block];
+        *request = blocking;
         complain(&format!("{crowd}: they block instead (--wait busy insists)"));
     }
     Ok(())
+}
+
+/// Returns the CPUs of this machine that its ends may use: those of this process, and those of
+/// hosts that are this machine, since a launcher may have bound each rank to its own.
+fn cpus_here(hosts: &[RemoteHost]) -> BTreeSet<u32> {
+    let others = hosts.iter().filter(|host| host.shares_kernel());
+    let others = others.flat_map(|host| host.probe.cpus.iter().copied());
+    crate::host::allowed_cpus().into_iter().chain(others).collect()
 }
 
 /// Returns how many threads of hosts that are this machine wait busy at the same time, at most.

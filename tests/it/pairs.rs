@@ -66,6 +66,25 @@ fn two_other_hosts_measure_each_other() {
 }
 
 #[test]
+fn hosts_that_are_one_machine_do_not_wait_busy_on_the_same_cpu() {
+    let scratch = Scratch::new();
+    let Some(net) = Net::of(4, &scratch) else { return };
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let pair = &net.names[..2].join(",");
+    let line = format!("latency --hosts {pair} --count 100 --rounds 1");
+    let (record, ended) = measured(&scratch, &net, &line);
+    let used = record.runs[0].rounds[0].cpus.unwrap();
+    assert_eq!(used.client == used.server, cpus < 2, "{ended:?}");
+
+    let line = format!("latency --hosts {} --all-pairs --count 100 --rounds 1", net.list());
+    let (record, ended) = measured(&scratch, &net, &line);
+    let waits: BTreeSet<&str> = record.runs.iter().map(|run| run.case.wait.name()).collect();
+    let is_crowded = cpus < 4;
+    assert_eq!(ended.stderr.contains("they block instead"), is_crowded, "{ended:?}");
+    assert_eq!(waits, BTreeSet::from([if is_crowded { "block" } else { "busy" }]));
+}
+
+#[test]
 fn all_pairs_are_a_matrix() {
     let scratch = Scratch::new();
     let Some(net) = Net::of(3, &scratch) else { return };
