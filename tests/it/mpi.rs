@@ -376,6 +376,15 @@ fn a_launch_of_three_ranks_measures_what_all_of_them_do() {
     }
 }
 
+/// Returns the CPU time that a process has used, by /proc/PID/stat in ticks of 10 ms.
+fn cpu_time(pid: i32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name, in brackets, may hold anything.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
+    Duration::from_millis(10 * ticks.sum::<u64>())
+}
+
 #[test]
 fn a_rank_that_is_killed_in_an_operation_ends_it_and_what_was_measured_is_kept() {
     for (launcher, _) in installed() {
@@ -388,8 +397,10 @@ fn a_rank_that_is_killed_in_an_operation_ends_it_and_what_was_measured_is_kept()
         let words: Vec<&str> = line.split(' ').collect();
         let controller = started(&scratch, &[&[PROGRAM][..], &words].concat());
         until("both ranks run", LIMIT, || agents(&scratch).len() == 2);
-        // Until it measures: a launch whose ranks do not come says so.
-        std::thread::sleep(std::time::Duration::from_millis(1500));
+        // A launch whose ranks do not come says so; the start of MPI takes less CPU time than this.
+        until("both ranks measure", LIMIT, || {
+            agents(&scratch).iter().all(|pid| cpu_time(*pid) > Duration::from_secs(1))
+        });
         let pid = Pid::from_raw(agents(&scratch)[0]).unwrap();
         kill_process(pid, Signal::KILL).unwrap();
         let ended = controller.end();
