@@ -333,7 +333,7 @@ pub fn of_pattern(pattern: &dyn Pattern) -> OptionTable {
     tables.get(pattern.name()).copied().unwrap_or_default()
 }
 
-/// What is asked of a pattern where nothing is given.
+/// A pattern's request without options.
 struct Usual {
     bound: Bound,
     has_nodes: bool,

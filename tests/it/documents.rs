@@ -199,7 +199,7 @@ const WITHOUT_END: [&str; 7] =
 /// Bound of an example that runs, which a machine in use by others keeps too.
 const RUN_LIMIT: Duration = Duration::from_secs(300);
 
-/// What an example says where this host lacks what it is about, or its reader has it.
+/// Reasons of an example that needs what this host lacks, or what its reader has.
 const LACKING: [&str; 6] = [
     "no RDMA",
     "no trace of Homa",

@@ -35,30 +35,43 @@ pub fn is_ended_by_user(case: &Case, finished: &RoundResult) -> bool {
 
 /// Takes out what was under way when the user ended a round, and returns how many messages that
 /// were: nobody knows how long they would have taken. `ran`: the time of the whole round.
+///
+/// Of a closed loop these are the last that were sent, which no answered one follows: the figures
+/// are those of a round that ended before them. One that others have overtaken stays infinitely
+/// late, as all do that an open loop had under way: their wait is part of the response.
 pub fn leave_out_under_way(case: &Case, ran: Option<Duration>, samples: &mut Vec<Sample>) -> u64 {
     let stamps = samples.iter().flat_map(|s| [s.submit_ns, s.receive_ns]);
-    let stamps = stamps.filter(|stamp| !stamp.is_nan());
-    let (first_ns, last_ns) = stamps
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| (low.min(at), high.max(at)));
+    let Some((first_ns, last_ns)) = ends(stamps) else { return 0 };
     let silence_ns = ran.map_or(0.0, |ran| ran.as_nanos() as f64) - (last_ns - first_ns);
-    if !case.is_endless() && silence_ns > MAX_SILENCE.as_nanos() as f64 {
+    let is_stalled = silence_ns > MAX_SILENCE.as_nanos() as f64;
+    if !case.is_endless() && (case.schedule.is_open() || is_stalled) {
         return 0;
     }
-    let oldest_ns = last_ns - case.loss_after.0 as f64;
+    let answered = samples.iter().filter(|s| !s.receive_ns.is_nan()).map(|s| s.submit_ns);
+    let last_answered_ns = ends(answered).map_or(f64::NEG_INFINITY, |(_, last)| last);
+    let oldest_ns = last_answered_ns.max(last_ns - case.loss_after.0 as f64);
     let before = samples.len();
-    samples.retain(|sample| !is_under_way(sample, oldest_ns));
+    samples.retain(|sample| {
+        let is_cut_off = case.is_endless() && sample.flags.has(Flags::UNFINISHED);
+        let is_last = sample.receive_ns.is_nan() && sample.submit_ns > oldest_ns;
+        !is_cut_off && !(is_last && MISSING.into_iter().any(|flag| sample.flags.has(flag)))
+    });
     (before - samples.len()) as u64
 }
 
-/// Returns whether a message was sent and may still have arrived: one that can be lost only if it
-/// was sent after `oldest_ns`.
-fn is_under_way(sample: &Sample, oldest_ns: f64) -> bool {
-    let is_young = sample.flags.has(Flags::LOST) && sample.submit_ns > oldest_ns;
-    sample.receive_ns.is_nan() && (sample.flags.has(Flags::UNFINISHED) || is_young)
+/// Flags of what was sent and has not arrived.
+const MISSING: [Flags; 2] = [Flags::LOST, Flags::UNFINISHED];
+
+/// Returns the least and the greatest of times, without those that are unknown.
+fn ends(times: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    times
+        .filter(|time| !time.is_nan())
+        .map(|time| (time, time))
+        .reduce(|(first, last), (time, _)| (first.min(time), last.max(time)))
 }
 
-/// The same of messages of an endless round for which there was no row, over a transport that loses
-/// nothing.
+/// Takes messages under way for which there was no row out of an endless round, over a transport
+/// that loses nothing.
 pub fn forgive(case: &Case, finished: &mut RoundResult) {
     if !case.is_endless() || case.transport.loses(&case.settings) {
         return;
@@ -185,25 +198,32 @@ mod tests {
     }
 
     #[test]
-    fn what_the_users_interrupt_cut_off_is_in_no_figure() {
-        use wiregauge_transport::TransportKind;
-        for (transport, flag, ran, expected) in [
-            (TransportKind::Udp, Flags::LOST, 600, (1, 2)),
-            (TransportKind::Tcp, Flags::UNFINISHED, 600, (2, 1)),
+    fn what_the_users_interrupt_cut_off_of_a_closed_loop_is_in_no_figure() {
+        use wiregauge_plan::Schedule;
+        use wiregauge_transport::TransportKind::{Tcp, Udp};
+        let poisson = Schedule::Poisson { rate: wiregauge_base::units::MessageRate(10.0) };
+        for (transport, schedule, flag, ran_ms, expected) in [
+            (Udp, Schedule::ClosedLoop, Flags::LOST, 600, 1),
+            (Tcp, Schedule::ClosedLoop, Flags::UNFINISHED, 600, 1),
+            (Tcp, poisson, Flags::UNFINISHED, 600, 0),
             // After seconds without a message the user ended a stall.
-            (TransportKind::Tcp, Flags::UNFINISHED, 5000, (0, 3)),
+            (Tcp, Schedule::ClosedLoop, Flags::UNFINISHED, 5000, 0),
         ] {
             let request = wiregauge_patterns::latency::request(Default::default());
             let request = wiregauge_plan::Request { transports: vec![transport], ..request };
-            let case = request.plan().unwrap().cases.remove(0);
-            // Half a second of messages; the first that is missing had 300 ms to arrive.
-            let mut samples = vec![
+            let case = Case { schedule, ..request.plan().unwrap().cases.remove(0) };
+            // Half a second of messages; the third arrives, and has overtaken the second.
+            let mut left = vec![
                 sample(0.0, 1.0, Flags::default()),
                 sample(2e8, f64::NAN, flag),
+                sample(3e8, 4e8, Flags::default()),
                 sample(5e8, f64::NAN, flag),
             ];
-            let count = leave_out_under_way(&case, Some(Duration::from_millis(ran)), &mut samples);
-            assert_eq!((count, samples.len()), expected, "{transport} after {ran} ms");
+            let ran = Some(Duration::from_millis(ran_ms));
+            let count = leave_out_under_way(&case, ran, &mut left);
+            assert_eq!(count, expected, "{transport} {schedule:?} after {ran_ms} ms");
+            assert_eq!(left.len() as u64, 4 - expected);
+            assert_eq!(left[1].submit_ns, 2e8, "one that was overtaken is infinitely late");
         }
     }
 

@@ -7,7 +7,9 @@ use super::comparison::{Condition, Pair, Side, between};
 use super::scale::Scale;
 use serde::Serialize;
 use wiregauge_base::options::each_once;
+use wiregauge_base::units::Bytes;
 use wiregauge_figures::record::schema::Run;
+use wiregauge_figures::view::compared::words;
 use wiregauge_stats::change::{change_points, level_change};
 use wiregauge_stats::compare::Estimate;
 use wiregauge_stats::limit::Figure;
@@ -84,19 +86,31 @@ impl History {
         let wanted = runs.flat_map(|run| {
             let usual = Figure::of_headline(&run.headline);
             let all = if figures.is_empty() { &usual } else { figures };
-            let label = run.label.as_str();
-            all.iter().map(move |figure| (label, *figure)).collect::<Vec<_>>()
+            let label = of_today(&run.label);
+            all.iter().map(|figure| (label.clone(), *figure)).collect::<Vec<_>>()
         });
         let series = each_once(wanted).into_iter();
-        let series = series.map(|(label, figure)| Series::new(entries, label, figure));
+        let series = series.map(|(label, figure)| Series::new(entries, &label, figure));
         History { series: series.filter(|series| !series.points.is_empty()).collect() }
     }
+}
+
+/// Returns the label that this build gives a run of an older one, which had all sizes in bytes, and
+/// `1 clients`.
+fn of_today(label: &str) -> String {
+    let words = words(label).into_iter().map(|word| match (word, word.strip_suffix(" B")) {
+        ("1 clients", _) => "1 client".to_owned(),
+        (_, Some(size)) => size.parse().map_or(word.to_owned(), |size| Bytes(size).to_string()),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 impl Series {
     fn new(entries: &[Entry], label: &str, figure: Figure) -> Series {
         let found = entries.iter().filter_map(|entry| {
-            let run = entry.side.record.runs.iter().find(|run| run.label == label)?;
+            let runs = &entry.side.record.runs;
+            let run = runs.iter().find(|run| of_today(&run.label) == label)?;
             let Estimate { value, interval, .. } = figure.estimate(run)?;
             let started = entry.side.record.started.clone();
             let directory = entry.directory.clone();
@@ -132,6 +146,24 @@ impl Series {
             scale: Scale::of(figure.metric()),
             points: found.into_iter().map(|(.., point)| point).collect(),
             changes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_an_older_build_continues_the_series_of_its_case() {
+        for (older, today) in [
+            ("bandwidth tcp busy 65536 B", "bandwidth tcp busy 64 KiB"),
+            ("latency tcp busy 64 B", "latency tcp busy 64 B"),
+            ("load tcp busy 116 B of 1 clients", "load tcp busy 116 B of 1 client"),
+            ("a: mpi busy 1048576 B reduce of 4 ranks", "a: mpi busy 1 MiB reduce of 4 ranks"),
+            ("latency tcp busy 64 KiB", "latency tcp busy 64 KiB"),
+        ] {
+            assert_eq!(of_today(older), today);
         }
     }
 }

@@ -18,6 +18,7 @@ pub struct HeatMap {
     pub names: Vec<String>,
     /// By row, then by column.
     pub cells: BTreeMap<(usize, usize), HeatCell>,
+    /// Whether the terminal shows it, too.
     pub show: Show,
 }
 
