@@ -350,7 +350,7 @@ fn new_table(pattern: &dyn Pattern) -> OptionTable {
     let common = ALL.iter().copied().flatten().map(|option| match (option.name, &usual) {
         ("transport", _) => transports_of(pattern, option),
         (_, Some(usual)) => with_defaults(option, usual),
-        (_, None) => option.clone(),
+        (_, None) => *option,
     });
     common.collect::<Vec<_>>().leak()
 }
@@ -363,12 +363,12 @@ fn transports_of(pattern: &dyn Pattern, option: &OptionDef) -> OptionDef {
     let hidden_names: Vec<&str> = others.iter().map(|one| one.name()).collect();
     let usual = carrying.iter().map(|one| one.name()).find(|name| TRANSPORTS.default == Some(name));
     let default = usual.or_else(|| carrying.first().map(|one| one.name()));
-    OptionDef { hidden_names: hidden_names.leak(), default, ..option.clone() }
+    OptionDef { hidden_names: hidden_names.leak(), default, ..*option }
 }
 
 /// Returns an option with the defaults of a pattern, hidden where the pattern refuses it.
 fn with_defaults(option: &OptionDef, usual: &Usual) -> OptionDef {
-    let option = option.clone();
+    let option = *option;
     match option.name {
         "count" => {
             let count = usual.bound.count;

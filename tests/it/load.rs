@@ -43,9 +43,10 @@ fn an_open_loop_keeps_both_times_of_every_request() {
 fn a_closed_loop_has_as_many_requests_on_the_way_as_clients_and_no_response() {
     let (scratch, record) =
         measured("--transport tcp --clients 1,4 --count 3000 --rounds 1 --wait block --check");
-    for (run, clients) in record.runs.iter().zip([1, 4]) {
+    let expected = [(1, "of 1 client"), (4, "of 4 clients")];
+    for (run, (clients, load)) in record.runs.iter().zip(expected) {
         assert_eq!(spec(run).clients, clients);
-        assert!(run.label.ends_with(&format!("of {clients} clients")), "{}", run.label);
+        assert!(run.label.ends_with(load), "{}", run.label);
         assert!(run.summary(Metric::Response).is_none());
         assert!(run.summary(Metric::Rtt).unwrap().count >= 3000);
         assert_eq!((run.counts.lost, run.counts.corrupt), (0, 0));

@@ -54,7 +54,7 @@ pub fn leave_out_under_way(case: &Case, ran: Option<Duration>, samples: &mut Vec
     samples.retain(|sample| {
         let is_cut_off = case.is_endless() && sample.flags.has(Flags::UNFINISHED);
         let is_last = sample.receive_ns.is_nan() && sample.submit_ns > oldest_ns;
-        !is_cut_off && !(is_last && MISSING.into_iter().any(|flag| sample.flags.has(flag)))
+        !(is_cut_off || is_last && MISSING.into_iter().any(|flag| sample.flags.has(flag)))
     });
     (before - samples.len()) as u64
 }
