@@ -182,7 +182,12 @@ impl Controller {
             .filter(|(_, parent)| *parent == self.child.id() as i32)
             .map(|(process, _)| process)
             .collect();
-        agents.sort();
+        // Of two that were started in one tick the later has the next number, which begins again
+        // behind the greatest.
+        let limit = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
+        let limit: i32 = limit.trim().parse().unwrap();
+        let own = self.child.id() as i32;
+        agents.sort_by_key(|agent| (agent.started, (agent.pid - own).rem_euclid(limit)));
         self.agents.borrow_mut().extend(&agents);
         agents
     }
